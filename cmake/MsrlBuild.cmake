@@ -1,0 +1,61 @@
+# One target per folder, one test executable per folder, one set of flags for all of them.
+
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(MSRL_CCACHE ccache)
+if(MSRL_CCACHE AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${MSRL_CCACHE})
+endif()
+
+# Checks (MSRL_CHECK) are always on; NDEBUG only switches off those of the dependencies.
+add_library(msrl_flags INTERFACE)
+target_compile_options(msrl_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                       -Wno-sign-conversion -Werror -ffp-contract=off)
+if(MSRL_SANITIZE)
+  set(msrl_sanitize_flags -fsanitize=${MSRL_SANITIZE} -fno-sanitize-recover=all
+      -fno-omit-frame-pointer)
+  target_compile_options(msrl_flags INTERFACE ${msrl_sanitize_flags} -D_GLIBCXX_ASSERTIONS)
+  target_link_options(msrl_flags INTERFACE ${msrl_sanitize_flags})
+endif()
+
+# msrl_add_library(<folder> SOURCES ... [PUBLIC deps] [PRIVATE deps] [TESTS ...] [NO_INSTALL])
+# makes msrl::<folder>; the tests build into one executable <folder>_test once msrl::testing exists.
+function(msrl_add_library name)
+  cmake_parse_arguments(ARG "NO_INSTALL" "" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
+  add_library(msrl_${name} STATIC ${ARG_SOURCES})
+  add_library(msrl::${name} ALIAS msrl_${name})
+  set_target_properties(msrl_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(msrl_${name} PUBLIC cxx_std_20)
+  target_include_directories(msrl_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(msrl_${name} PUBLIC ${ARG_PUBLIC}
+    PRIVATE $<BUILD_INTERFACE:msrl_flags> ${ARG_PRIVATE})
+  if(NOT ARG_NO_INSTALL)
+    set_property(GLOBAL APPEND PROPERTY MSRL_INSTALLED_FOLDERS ${name})
+  endif()
+  if(ARG_TESTS AND MSRL_BUILD_TESTS)
+    msrl_add_test(${name}_test SOURCES ${ARG_TESTS} LINK msrl::${name})
+  endif()
+endfunction()
+
+# msrl_add_test(<name> SOURCES ... LINK ...): a GoogleTest executable, one ctest entry per test case.
+function(msrl_add_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+if(MSRL_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
