@@ -20,6 +20,10 @@ endif()
 add_library(msrl_flags INTERFACE)
 target_compile_options(msrl_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                        -Wno-sign-conversion -Werror -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # false alarms on std::string concatenation, GCC bug 105651
+  target_compile_options(msrl_flags INTERFACE -Wno-restrict)
+endif()
 if(MSRL_SANITIZE)
   set(msrl_sanitize_flags -fsanitize=${MSRL_SANITIZE} -fno-sanitize-recover=all
       -fno-omit-frame-pointer)
