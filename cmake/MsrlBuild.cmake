@@ -58,8 +58,3 @@ function(msrl_add_test name)
   target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
-
-if(MSRL_BUILD_TESTS)
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
-endif()

@@ -103,23 +103,31 @@ void TilePortable(const double* a, const double* b, Index steps, double* tile) {
 }
 
 #if MSRL_X86
+// Unrolled, so that the sums stay in registers: indexed in a loop they would live in memory.
 template <int P>
 __attribute__((target("avx2,fma"))) void TileAvx2(const double* a, const double* b, Index steps,
                                                   double* tile) {
   __m256d sum[P][kLanes];
-  for (auto& row : sum) {
-    for (__m256d& s : row) s = _mm256_setzero_pd();
+#pragma GCC unroll 4
+  for (int c = 0; c < kLanes; ++c) {
+#pragma GCC unroll 3
+    for (int p = 0; p < P; ++p) sum[p][c] = _mm256_setzero_pd();
   }
   const Index panel = kLanes * steps;
   for (Index t = 0; t < steps; ++t) {
     __m256d rows[P];
+#pragma GCC unroll 3
     for (int p = 0; p < P; ++p) rows[p] = _mm256_loadu_pd(a + p * panel + t * kLanes);
+#pragma GCC unroll 4
     for (int c = 0; c < kLanes; ++c) {
       const __m256d column = _mm256_broadcast_sd(b + t * kLanes + c);
+#pragma GCC unroll 3
       for (int p = 0; p < P; ++p) sum[p][c] = _mm256_fmadd_pd(rows[p], column, sum[p][c]);
     }
   }
+#pragma GCC unroll 4
   for (int c = 0; c < kLanes; ++c) {
+#pragma GCC unroll 3
     for (int p = 0; p < P; ++p) _mm256_storeu_pd(tile + (c * P + p) * kLanes, sum[p][c]);
   }
 }

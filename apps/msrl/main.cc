@@ -1,0 +1,87 @@
+// The command line. Exit codes: 0 done, 1 a defect of ours, 2 a mistake in the input.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "describe.h"
+#include "msrl/core/check.h"
+
+namespace {
+
+constexpr int kUserError = 2;
+constexpr int kDefect = 1;
+
+// The message of a parse error, with the nearest known name if an argument is a likely typo.
+std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App* chosen = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : chosen->get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  if (chosen == &app) {
+    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+    return msrl::StrCat("unknown command '", argv[1], "'", msrl::DidYouMean(argv[1], known));
+  }
+  const std::string message = error.what();
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument(argv[i]);
+    const std::string name = argument.substr(0, argument.find('='));
+    const bool unknown = std::find(known.begin(), known.end(), name) == known.end();
+    if (name.starts_with("--") && unknown && message.find(name) != std::string::npos) {
+      return message + msrl::DidYouMean(name, known);
+    }
+  }
+  return message;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "msrl: Matrix-Space Reinforcement Learning\n\n"
+      "Trajectory segments become positive semidefinite matrices M = sum of psi psi^T over their\n"
+      "lifted transitions. Matrices add when segments are joined, glue where they overlap, and "
+      "can\n"
+      "be compared, stored and reused across tasks.",
+      "msrl");
+  app.set_version_flag("--version", "msrl " MSRL_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Start here:\n"
+      "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
+      "  msrl describe --help                           input format and options");
+  msrl::app::AddDescribe(app);
+
+  if (argc == 1) {
+    fmt::print("{}", app.help());
+    return 0;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help and --version
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "msrl: {} (see msrl --help)\n", Explain(app, error, argc, argv));
+    return kUserError;
+  } catch (const msrl::UserError& error) {
+    fmt::print(stderr, "msrl: {}\n", error.what());
+    return kUserError;
+  } catch (const std::system_error& error) {
+    fmt::print(stderr, "msrl: cannot write the output: {}\n", error.what());
+    return kUserError;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "msrl: internal error, please report it: {}\n", error.what());
+    return kDefect;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "msrl: cannot write the output\n");
+    return kUserError;
+  }
+  return 0;
+}

@@ -1,0 +1,61 @@
+#include "bench/ratio_main.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <map>
+
+namespace {
+
+// Keeps the median time of every benchmark, in seconds per iteration.
+class RatioReporter : public benchmark::ConsoleReporter {
+ public:
+  RatioReporter() : ConsoleReporter(OO_Tabular) {}
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      if (run.aggregate_name != "median") continue;
+      const std::string& arguments = run.run_name.args;
+      medians_[run.run_name.function_name + (arguments.empty() ? "" : "/" + arguments)] =
+          run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
+    }
+    ConsoleReporter::ReportRuns(runs);
+  }
+
+  // 0 if it did not run.
+  double Median(const std::string& name) const {
+    const auto entry = medians_.find(name);
+    return entry == medians_.end() ? 0.0 : entry->second;
+  }
+
+ private:
+  std::map<std::string, double> medians_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // our defaults come first, so that the caller's flags win
+  std::vector<std::string> defaults{
+      "", "--benchmark_repetitions=9", "--benchmark_enable_random_interleaving=true",
+      "--benchmark_min_time=0.05", "--benchmark_display_aggregates_only=true"};
+  std::vector<char*> arguments{argv[0]};
+  for (std::size_t i = 1; i < defaults.size(); ++i) arguments.push_back(defaults[i].data());
+  for (int i = 1; i < argc; ++i) arguments.push_back(argv[i]);
+  auto count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  RatioReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+
+  std::printf("\n%-64s %9s %9s\n", "ratio of median times", "measured", "promised");
+  for (const msrl::bench::Promise& promise : msrl::bench::Promises()) {
+    const double slow = reporter.Median(promise.slow);
+    const double fast = reporter.Median(promise.fast);
+    if (slow == 0.0 || fast == 0.0) continue;
+    const double ratio = promise.factor * slow / fast;
+    std::printf("%-64s %9.2f %9.2f %s\n", promise.what.c_str(), ratio, promise.at_least,
+                ratio >= promise.at_least ? "met" : "NOT MET");
+  }
+  return 0;
+}

@@ -1,0 +1,26 @@
+// main() of every benchmark: runs the benchmarks several times in interleaved order and then prints
+// the promised ratios of medians. Absolute times depend on the machine and its load; ratios within
+// one run much less.
+#ifndef BENCH_RATIO_MAIN_H_
+#define BENCH_RATIO_MAIN_H_
+
+#include <string>
+#include <vector>
+
+namespace msrl::bench {
+
+// factor * time(slow) / time(fast) should be at least `at_least`.
+struct Promise {
+  std::string what;
+  std::string slow;  // benchmark names
+  std::string fast;
+  double at_least;
+  double factor = 1.0;
+};
+
+// Each benchmark program defines its list.
+std::vector<Promise> Promises();
+
+}  // namespace msrl::bench
+
+#endif  // BENCH_RATIO_MAIN_H_

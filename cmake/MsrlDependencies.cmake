@@ -1,0 +1,19 @@
+# Everything we use, all in Debian's packages (scripts/install-packages); why each: docs/decisions.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(nlohmann_json 3.11 REQUIRED)
+if(MSRL_BUILD_APPS)
+  find_package(CLI11 REQUIRED)
+  find_package(fmt REQUIRED)
+endif()
+if(MSRL_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+  include(GoogleTest)
+endif()
+if(MSRL_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+  find_library(MSRL_OPENBLAS openblas REQUIRED)
+endif()
+
+# Random123 (Philox) is header-only and has no CMake package.
+find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)

@@ -1,0 +1,194 @@
+// The command line as a user runs it: what it prints, its exit codes, what it leaves on disk.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "msrl/core/segment.h"
+#include "msrl/data/trajectory_file.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kExample = std::string(MSRL_SOURCE_DIR) + "/examples/trajectories.jsonl";
+
+struct Outcome {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("msrl_cli_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& contents) const {
+    std::ofstream(folder_ / name, std::ios::binary) << contents;
+    return (folder_ / name).string();
+  }
+
+  Outcome Run(const std::string& arguments) const {
+    const std::string command = std::string(MSRL_BINARY) + " " + arguments + " >" +
+                                (folder_ / "out").string() + " 2>" + (folder_ / "err").string();
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(folder_ / "out"),
+            Slurp(folder_ / "err")};
+  }
+
+  // Exit code 2, nothing on stdout, one line on stderr that contains `what`.
+  void ExpectUserError(const std::string& arguments, const std::string& what) const {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CliTest, HelpAndVersion) {
+  for (const char* arguments : {"", "--help"}) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_NE(outcome.out.find("describe"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("Start here"), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(Run("--version").out.find("msrl "), 0u);
+}
+
+TEST_F(CliTest, DescribePrintsHorizonBlocksPatternsAndMatrix) {
+  const Outcome outcome = Run("describe " + kExample);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* text :
+       {"trajectory corridor\n  horizon 4", "block norms", "xi_delta[0,1]", "end points recovered",
+        "path-telescoping           holds", "trajectory standing-start\n  horizon 0"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+  }
+}
+
+TEST_F(CliTest, JsonHoldsTheMatrixAndThePatterns) {
+  const TrajectoryFile file = ReadTrajectories(kExample);
+  for (const char* kind : {"full", "compact", "compact-no-action", "compact-no-reward"}) {
+    const Outcome outcome = Run("describe --json --lift " + std::string(kind) + " " + kExample);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto lift = Lift::Make({LiftKindFromName(kind), file.d, file.q, {}});
+    std::istringstream lines(outcome.out);
+    std::string line;
+    std::size_t count = 0;
+    for (; std::getline(lines, line); ++count) {
+      const nlohmann::json object = nlohmann::json::parse(line);
+      const SegmentMatrix expected = Describe(lift, file.trajectories[count].segment);
+      EXPECT_EQ(object["horizon"], expected.Horizon());
+      EXPECT_EQ(object["lift"], kind);
+      EXPECT_EQ(object["labels"].size(), static_cast<std::size_t>(lift->m()));
+      ASSERT_EQ(object["matrix"].size(), static_cast<std::size_t>(lift->m() * lift->m()));
+      for (Index i = 0; i < lift->m(); ++i) {
+        for (Index j = 0; j < lift->m(); ++j) {
+          EXPECT_EQ(object["matrix"][static_cast<std::size_t>(i * lift->m() + j)].get<double>(),
+                    expected(i, j));
+        }
+      }
+      EXPECT_TRUE(object["patterns"]["path-telescoping"]["holds"].get<bool>());
+    }
+    EXPECT_EQ(count, file.trajectories.size());
+  }
+}
+
+TEST_F(CliTest, PatternsTellTheExamplesApart) {
+  std::istringstream lines(Run("describe --json " + kExample).out);
+  std::string line;
+  std::map<std::string, nlohmann::json> by_name;
+  while (std::getline(lines, line)) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    by_name[object["name"]] = object["patterns"];
+  }
+  const auto holds = [&](const char* name, const char* pattern) {
+    return by_name.at(name).at(pattern).at("holds").get<bool>();
+  };
+  EXPECT_FALSE(holds("corridor", "cycle-skewness"));
+  EXPECT_TRUE(holds("square-loop", "cycle-skewness"));
+  EXPECT_FALSE(holds("square-loop", "geometric-reversal-parity"));
+  EXPECT_TRUE(holds("there-and-back", "geometric-reversal-parity"));
+  EXPECT_FALSE(holds("there-and-back", "reversal-parity"));
+  EXPECT_TRUE(holds("corridor", "action-partition"));
+}
+
+TEST_F(CliTest, CsvAndJsonLinesAgree) {
+  const std::string csv = Write("walk.csv", "episode,t,x0,a0,r\nw,0,0.5,1,2\nw,1,1.5,,\n");
+  const std::string json =
+      Write("walk.jsonl", "{\"name\":\"w\",\"x\":[[0.5],[1.5]],\"a\":[[1]],\"r\":[2]}\n");
+  EXPECT_EQ(Run("describe --json " + csv).out, Run("describe --json " + json).out);
+}
+
+TEST_F(CliTest, NpyHoldsAllMatrices) {
+  const fs::path npy = folder_ / "m.npy";
+  const Outcome outcome = Run("describe --npy " + npy.string() + " " + kExample);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string bytes = Slurp(npy);
+  EXPECT_NE(bytes.find("'shape': (5, 22, 22, )"), std::string::npos);
+  EXPECT_EQ(bytes.size() % 64, (5u * 22 * 22 * 8) % 64);
+}
+
+TEST_F(CliTest, MistakesAreOneLineAndExitCodeTwo) {
+  ExpectUserError("descrbe x", "did you mean 'describe'?");
+  ExpectUserError("describe --liftt full " + kExample, "did you mean '--lift'?");
+  ExpectUserError("describe --lift ful " + kExample, "did you mean 'full'?");
+  ExpectUserError("describe", "FILE is required");
+  ExpectUserError("describe missing.jsonl", "missing.jsonl: No such file or directory");
+  ExpectUserError("describe " + Write("a.txt", "x"), "cannot tell the format");
+  ExpectUserError("describe " + Write("empty.jsonl", ""), "no trajectory in it");
+  ExpectUserError("describe " + Write("cut.jsonl", "{\"x\": [[0, 1], [2"), "cut.jsonl:1: ");
+  ExpectUserError("describe " + Write("nan.csv", "episode,t,x0,a0,r\ne,0,nan,0,0\ne,1,1,,\n"),
+                  "trajectory e: step 0: x[0] is nan");
+  ExpectUserError("describe " + Write("inf.csv", "episode,t,x0,a0,r\ne,0,1,-inf,0\ne,1,1,,\n"),
+                  "trajectory e: step 0: a[0] is -inf");
+  ExpectUserError("describe " + Write("huge.jsonl", "{\"x\": [[0],[1]], \"r\": [1e200]}"),
+                  "reward is 1e+200");
+  ExpectUserError("describe " + Write("dim.jsonl",
+                                      "{\"x\": [[0],[1]], \"r\": [1]}\n"
+                                      "{\"x\": [[0,0],[1,1]], \"r\": [1]}\n"),
+                  "dim.jsonl:2: x has 2 columns");
+}
+
+TEST_F(CliTest, ABadTrajectoryLeavesNoOutputFile) {
+  const std::string bad = Write("bad.jsonl",
+                                "{\"x\": [[0],[1]], \"r\": [1]}\n"
+                                "{\"x\": [[0],[1]], \"r\": [1e300]}\n");
+  const fs::path npy = folder_ / "m.npy";
+  ExpectUserError("describe --json --npy " + npy.string() + " " + bad, "trajectory 1");
+  EXPECT_FALSE(fs::exists(npy));
+}
+
+TEST_F(CliTest, AFullDiskIsReported) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this system";
+  const std::string command =
+      std::string(MSRL_BINARY) + " describe " + kExample + " >/dev/full 2>/dev/null";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+}
+
+}  // namespace
+}  // namespace msrl
