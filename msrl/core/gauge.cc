@@ -1,14 +1,13 @@
 #include "msrl/core/gauge.h"
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/core/patterns.h"
+#include "msrl/core/symmetric_eigen.h"
 
 namespace msrl {
 namespace {
@@ -59,11 +58,11 @@ void ApplyToRows(const Lift& lift, const Gauge& gauge, Eigen::MatrixXd& matrix) 
 // W with W A W^T = identity on the range of A and zero elsewhere; A symmetric PSD.
 Eigen::MatrixXd Whitener(const Eigen::MatrixXd& a) {
   if (a.size() == 0) return a;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(a);
-  const double cutoff = kRankTolerance * std::max(solver.eigenvalues().maxCoeff(), 0.0);
-  Eigen::VectorXd scale = solver.eigenvalues();
+  const internal::SymmetricEigen eigen = internal::DecomposeSymmetric(a);
+  const double cutoff = kRankTolerance * std::max(eigen.values.maxCoeff(), 0.0);
+  Eigen::VectorXd scale = eigen.values;
   for (double& value : scale) value = value > cutoff ? 1.0 / std::sqrt(value) : 0.0;
-  return scale.asDiagonal() * solver.eigenvectors().transpose();
+  return scale.asDiagonal() * eigen.vectors.transpose();
 }
 
 class FeatureList {
@@ -73,13 +72,12 @@ class FeatureList {
     values_.insert(values_.end(), values.begin(), values.end());
   }
   void AddSpectrum(const Eigen::MatrixXd& symmetric) {
-    if (symmetric.size() == 0) return;
-    Add(Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(symmetric, Eigen::EigenvaluesOnly)
-            .eigenvalues());
+    Add(internal::DecomposeSymmetric(symmetric).values);
   }
-  void AddSingularValues(const Eigen::MatrixXd& matrix) {
-    if (matrix.size() == 0) return;
-    Add(Eigen::JacobiSVD<Eigen::MatrixXd>(matrix).singularValues());
+  void AddSquaredSingularValues(const Eigen::MatrixXd& matrix) {
+    const bool wide = matrix.cols() > matrix.rows();
+    AddSpectrum(wide ? Eigen::MatrixXd(matrix * matrix.transpose())
+                     : Eigen::MatrixXd(matrix.transpose() * matrix));
   }
   // Upper triangle of V^T V.
   void AddGram(const Eigen::MatrixXd& vectors) {
@@ -109,7 +107,7 @@ Eigen::MatrixXd AddPairFeatures(const Pair& pair, FeatureList& features) {
   const Eigen::MatrixXd incidence = w * pair.pd * w.transpose();
   features.AddSpectrum(w * pair.dd * w.transpose());
   features.AddSpectrum(0.5 * (incidence + incidence.transpose()));
-  features.AddSingularValues(0.5 * (incidence - incidence.transpose()));
+  features.AddSquaredSingularValues(0.5 * (incidence - incidence.transpose()));
   features.AddGram(w * pair.to_scalars);
   return w;
 }
@@ -183,12 +181,12 @@ Eigen::VectorXd CongruenceInvariants(const SegmentMatrix& matrix) {
         AddPairFeatures({midpoint.Block("xi_c", "xi_c"), midpoint.Block("xi_c", "xi_delta"),
                          midpoint.Block("xi_delta", "xi_delta"), to_scalars("xi_c", "xi_delta")},
                         features);
-    features.AddSingularValues(v * midpoint.Block("xi_c", p) * w.transpose());
-    features.AddSingularValues(v * midpoint.Block("xi_delta", d) * w.transpose());
+    features.AddSquaredSingularValues(v * midpoint.Block("xi_c", p) * w.transpose());
+    features.AddSquaredSingularValues(v * midpoint.Block("xi_delta", d) * w.transpose());
   } else if (form.HasBlock("a") && lift.q() > 0) {
     const Eigen::MatrixXd v = Whitener(midpoint.Block("a", "a"));
-    features.AddSingularValues(v * midpoint.Block("a", p) * w.transpose());
-    features.AddSingularValues(v * midpoint.Block("a", d) * w.transpose());
+    features.AddSquaredSingularValues(v * midpoint.Block("a", p) * w.transpose());
+    features.AddSquaredSingularValues(v * midpoint.Block("a", d) * w.transpose());
     Eigen::MatrixXd columns(lift.q(), has_reward ? 2 : 1);
     if (has_reward) {
       columns << midpoint.Block("a", "1"), midpoint.Block("a", "r");

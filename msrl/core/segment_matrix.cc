@@ -1,12 +1,12 @@
 #include "msrl/core/segment_matrix.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/core/packed_kernels.h"
+#include "msrl/core/symmetric_eigen.h"
 
 namespace msrl {
 
@@ -159,8 +159,7 @@ Eigen::MatrixXd SegmentMatrix::Block(std::string_view rows, std::string_view col
 }
 
 Eigen::VectorXd SegmentMatrix::Eigenvalues() const {
-  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(Dense(), Eigen::EigenvaluesOnly)
-      .eigenvalues();
+  return internal::DecomposeSymmetric(Dense()).values;
 }
 
 bool SegmentMatrix::IsPsd(double tolerance) const {
