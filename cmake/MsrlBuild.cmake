@@ -18,21 +18,28 @@ if(MSRL_CCACHE AND PROJECT_IS_TOP_LEVEL)
       CCACHE_SLOPPINESS=pch_defines,time_macros ${MSRL_CCACHE})
 endif()
 
-# Sanitizer builds: -Og compiles three times faster than -O2 and keeps stack traces readable.
-set(CMAKE_CXX_FLAGS_SANITIZE "-Og -g1")
+# Sanitizer builds: clang without optimisation compiles Eigen five times faster than GCC with -O2.
+set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1")
 
 # Checks (MSRL_CHECK) are always on; NDEBUG only switches off those of the dependencies.
 add_library(msrl_flags INTERFACE)
-target_compile_options(msrl_flags INTERFACE -fpch-preprocess -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+target_compile_options(msrl_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                        -Wno-sign-conversion -Werror -ffp-contract=off)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # false alarms on std::string concatenation, GCC bug 105651
-  target_compile_options(msrl_flags INTERFACE -Wno-restrict)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # ccache needs it with precompiled headers
+  target_compile_options(msrl_flags INTERFACE -fpch-preprocess)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # false alarms on std::string concatenation, GCC bug 105651
+    target_compile_options(msrl_flags INTERFACE -Wno-restrict)
+  endif()
+else()
+  target_compile_options(msrl_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 if(MSRL_SANITIZE)
   set(msrl_sanitize_flags -fsanitize=${MSRL_SANITIZE} -fno-sanitize-recover=all
       -fno-omit-frame-pointer)
-  target_compile_options(msrl_flags INTERFACE ${msrl_sanitize_flags} -D_GLIBCXX_ASSERTIONS)
+  target_compile_options(msrl_flags INTERFACE ${msrl_sanitize_flags} -D_GLIBCXX_ASSERTIONS
+                         $<$<BOOL:${MSRL_FUZZ}>:-fsanitize=fuzzer-no-link>)
   target_link_options(msrl_flags INTERFACE ${msrl_sanitize_flags})
 endif()
 
@@ -61,6 +68,8 @@ function(msrl_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
+  # what is tested keeps its optimisation; the tests themselves compile faster with less
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   # parsing these is half of a test's compile time
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Dense>)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)

@@ -7,7 +7,15 @@ namespace {
 std::atomic<std::int64_t> g_allocations{0};
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer)
+#define MSRL_ADDRESS_SANITIZER 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)  // GCC
+#define MSRL_ADDRESS_SANITIZER 1
+#endif
+
+#if defined(MSRL_ADDRESS_SANITIZER)
 
 // The sanitizer owns malloc; it calls us back instead.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*,
