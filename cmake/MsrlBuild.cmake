@@ -70,7 +70,10 @@ function(msrl_add_test name)
   target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
   # what is tested keeps its optimisation; the tests themselves compile faster with less
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  # parsing these is half of a test's compile time
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Dense>)
+  list(LENGTH ARG_SOURCES source_count)
+  if(source_count GREATER 4)
+    # parsing these is half of a test's compile time
+    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Core>)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()

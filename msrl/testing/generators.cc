@@ -2,19 +2,18 @@
 
 #include <rapidcheck.h>
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+
+#include "msrl/core/symmetric_eigen.h"
 
 namespace msrl::testing {
 namespace {
 
+// Eigenvectors of a random symmetric matrix.
 Eigen::MatrixXd RandomOrthogonal(Scene& scene, Index n) {
-  if (n == 0) return Eigen::MatrixXd(0, 0);
-  Eigen::MatrixXd gaussian(n, n);
-  for (double& value : gaussian.reshaped()) value = scene.rng.Normal();
-  return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian).householderQ() *
-         Eigen::MatrixXd::Identity(n, n);
+  const Eigen::MatrixXd gaussian = scene.Matrix(n, n);
+  return internal::DecomposeSymmetric(gaussian + gaussian.transpose()).vectors;
 }
 
 Eigen::MatrixXd RandomWellConditioned(Scene& scene, Index n) {
