@@ -1,0 +1,91 @@
+#include "msrl/env/four_rooms.h"
+
+#include <cmath>
+
+namespace msrl {
+namespace {
+
+constexpr int kHorizon = 100;
+constexpr double kDamping = 0.8;
+constexpr double kAcceleration = 0.04;
+constexpr double kTopSpeed = kAcceleration / (1.0 - kDamping);
+constexpr double kMotionScale = 5.0;  // one over the top speed
+
+}  // namespace
+
+EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
+  EnvSpec spec;
+  spec.id = "four-rooms-" + config.reward;
+  spec.family = "four-rooms";
+  spec.description = config.reward == "sparse"
+                         ? "point mass in four rooms, 1 per step near the goal"
+                         : "point mass in four rooms, minus the distance to the goal";
+  spec.observation_size = 8;
+  spec.action = {ActionKind::kContinuous, 2};
+  spec.step_limit = kHorizon;
+  spec.reward_low = config.reward == "sparse" ? 0.0 : -std::sqrt(2.0);
+  spec.reward_high = config.reward == "sparse" ? 1.0 : 0.0;
+  spec.geometry_unit = {2, 2, 2, 2, 1 / kMotionScale, 1 / kMotionScale, 1, 1};
+  spec.geometry_bound = 2.0;
+  spec.observation_bound = 2.0;
+  spec.has_success = true;
+  return spec;
+}
+
+FourRoomsModel::FourRoomsModel() : walls(2.0) {
+  walls.Add({.axis = 0, .position = 0.0, .gap_half_width = 0.35, .gaps = 2, .gap = {1.2, -0.9}});
+  walls.Add({.axis = 1, .position = 0.0, .gap_half_width = 0.35, .gaps = 2, .gap = {0.8, -1.3}});
+}
+
+FourRoomsModel FourRoomsModel::Draw(const FourRoomsConfig& config, std::uint64_t seed) {
+  FourRoomsModel model;
+  Rng rng(seed, "four-rooms");
+  model.layout = "four-rooms";
+  model.horizon = kHorizon;
+  model.sparse = config.reward == "sparse";
+  for (Vec2* point : {&model.start.position, &model.goal}) {
+    for (int i = 0; i < 2; ++i) (*point)[i] = rng.Uniform(-1.9, 1.9);
+  }
+  model.route = Route(model.walls, model.goal, 0.1);
+  return model;
+}
+
+Outcome FourRoomsModel::Advance(State& state, const Vec2& action, Rng* /*noise*/) const {
+  state.velocity = kDamping * state.velocity + kAcceleration * action;
+  const Vec2 next = state.position + state.velocity;
+  if (walls.Blocks(state.position, next)) {
+    state.velocity.setZero();
+  } else {
+    state.position = next;
+  }
+  const double distance = (goal - state.position).norm();
+  return {sparse ? (distance < kGoalRadius ? 1.0 : 0.0) : -0.25 * distance, false};
+}
+
+void FourRoomsModel::Observe(const State& state, std::span<double> observation,
+                             std::span<double, kGeometrySize> geometry) const {
+  const Vec2 position = 0.5 * state.position;
+  const Vec2 offset = 0.5 * (goal - state.position);
+  const Vec2 motion = kMotionScale * state.velocity;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto k = static_cast<Eigen::Index>(i);
+    observation[i] = geometry[i] = position[k];
+    observation[2 + i] = 0.5 * goal[k];
+    observation[4 + i] = geometry[4 + i] = motion[k];
+    observation[6 + i] = geometry[2 + i] = offset[k];
+  }
+  geometry[6] = 0.0;
+  geometry[7] = offset.norm() < 0.5 * kGoalRadius ? 1.0 : 0.0;
+}
+
+Vec2 FourRoomsModel::Control(const State& state, int controller) const {
+  const Route::Heading heading = route.From(walls, state.position);
+  const Vec2 way = heading.target - state.position;
+  // full speed through gaps; how hard to brake at the goal is what the controllers differ in
+  constexpr double kStiffness[] = {0.5, 0.3, 0.2};
+  const Vec2 wanted = heading.is_goal ? Shortened(way * kStiffness[controller], kTopSpeed)
+                                      : Vec2(way * (kTopSpeed / (way.norm() + 1e-9)));
+  return Clipped((wanted - kDamping * state.velocity) / kAcceleration);
+}
+
+}  // namespace msrl

@@ -1,0 +1,135 @@
+// What the source families share when they sample an instance from a seed: options, the split into
+// train and held-out instances, reward styles.
+#ifndef MSRL_ENV_INSTANCE_H_
+#define MSRL_ENV_INSTANCE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/core/check.h"
+#include "msrl/core/rng.h"
+#include "msrl/core/text.h"
+#include "msrl/env/spec.h"
+
+namespace msrl {
+
+inline constexpr const char* kSampled = "sampled";
+
+// Options of every source family. A value that says "sampled" (0 or -1 for numbers) is drawn anew
+// for each instance.
+struct InstanceOptions {
+  std::string split = "train";
+  std::string reward = kSampled;
+  int horizon = 0;
+  double scale = 0.0;
+  double action_cost = -1.0;
+  double dead_slots = 0.0;
+
+  template <typename V>
+  void Fields(V&& visit, const std::vector<std::string>& rewards) {
+    visit("split", split, "which half of all layouts instances come from", {"train", "held-out"});
+    visit("reward", reward, "reward style", rewards);
+    visit("horizon", horizon, "steps per episode; 0: sampled");
+    visit("scale", scale, "factor on positions in the geometry, 0.1 to 3; 0: sampled");
+    visit("action_cost", action_cost, "price of a full action, 0 to 1; -1: sampled");
+    visit("dead_slots", dead_slots, "share of episodes in which random geometry slots read zero");
+  }
+};
+
+// UserError on values that no instance can have. `max_horizon` is the spec's step limit.
+void RequireValid(const InstanceOptions& options, int max_horizon);
+
+// The discrete description of a layout, as text. Two instances are the same layout if and only if
+// the texts are equal.
+class LayoutText {
+ public:
+  explicit LayoutText(std::string_view kind) : text_(kind) {}
+  void Add(char tag, std::int64_t value) {
+    text_ += ' ';
+    text_ += tag;
+    text_ += std::to_string(value);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Every layout belongs to exactly one split, by the parity of its hash.
+bool InSplit(std::string_view layout, std::string_view split);
+
+// Calls `draw` (which returns an instance with a `layout` text) until the layout is in the split.
+// UserError if the options leave no layout there.
+template <typename Draw>
+auto DrawInSplit(const InstanceOptions& options, Draw draw) {
+  constexpr int kAttempts = 500;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto instance = draw();
+    if (InSplit(instance.layout, options.split)) return instance;
+  }
+  throw UserError(StrCat("the options leave no layout in the split '", options.split,
+                         "'; pin fewer of them or take the other split"));
+}
+
+enum class RewardStyle {
+  kDistance,  // minus the distance to the goal
+  kSparse,    // 1 at the goal, else 0
+  kTime,      // a price per step until the goal is reached
+  kProgress,  // approach, and a bonus at the goal
+  kVelocity,  // speed along a target direction, up to a target speed
+  kSurvival,  // being alive, and some speed
+};
+
+std::string_view RewardStyleName(RewardStyle style);
+
+// `sampled` and the names of the styles: the choices of the `reward` option.
+std::vector<std::string> RewardChoices(std::span<const RewardStyle> styles);
+
+struct RewardRule {
+  RewardStyle style = RewardStyle::kDistance;
+  double gain = 1.0;         // factor on the whole reward
+  double cost = 1.0;         // factor on the style's own part
+  double action_cost = 0.0;  // price of a full action
+  bool stop_at_goal = false;
+
+  bool HasGoal() const { return style < RewardStyle::kVelocity; }
+  // Reward of the goal styles, before the action cost and without the gain. Distances in units of
+  // the arena's half width; `progress` is the decrease of the distance in typical steps.
+  double Goal(double distance, double progress, bool arrived) const;
+  // Reward of the velocity styles: `speed` along the target direction in units of the target speed.
+  double Velocity(double speed, double survival) const;
+  // The whole reward; `effort` is in [0, 1].
+  double Total(double style_part, double effort) const {
+    return gain * (style_part - action_cost * effort);
+  }
+};
+
+RewardRule SampleRewardRule(const InstanceOptions& options, std::span<const RewardStyle> styles,
+                            Rng& rng);
+
+// The sampled or pinned horizon in {low, ..., high}.
+int SampleHorizon(const InstanceOptions& options, int low, int high, Rng& rng);
+// The sampled or pinned scale of positions.
+double SampleScale(const InstanceOptions& options, Rng& rng);
+
+// Bit i set: slot i is shown. All set, except in the share of episodes with dead slots.
+std::uint8_t SampleSlotMask(const InstanceOptions& options, Rng& rng);
+inline void ApplySlotMask(std::uint8_t mask, std::span<double, kGeometrySize> geometry) {
+  if (mask == 0xff) return;
+  for (unsigned i = 0; i < kGeometrySize; ++i) {
+    if ((mask >> i & 1u) == 0) geometry[i] = 0.0;
+  }
+}
+
+// Multiples of `step` in [low, high]: continuous parameters that are part of a layout.
+double SampleOnGrid(double low, double high, double step, Rng& rng);
+inline int RandomInt(int low, int high, Rng& rng) {
+  return low + static_cast<int>(rng.Index(high - low + 1));
+}
+
+}  // namespace msrl
+
+#endif  // MSRL_ENV_INSTANCE_H_
