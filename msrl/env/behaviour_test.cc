@@ -65,6 +65,46 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+struct SuccessCase {
+  const char* id;
+  std::vector<std::string> options;
+};
+
+// Where moving is free and there is a goal, the expert gets there within the horizon.
+TEST(Expert, ReachesGoals) {
+  const std::vector<SuccessCase> cases = {
+      {"graph-motif", {"action_cost=0"}},
+      {"micro-grid", {"action_cost=0"}},
+      {"point-rooms", {"action_cost=0", "reward=sparse"}},
+      {"dubins-reacher", {"action_cost=0", "reward=sparse", "task=dubins"}},
+      {"dubins-reacher", {"action_cost=0", "reward=sparse", "task=arm"}},
+      {"four-rooms-sparse", {}},
+  };
+  for (const SuccessCase& test : cases) {
+    const auto env = MakeEnv(test.id, test.options);
+    int successes = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      Behaviour expert(*env, {.skill = 1.0, .persistence = 1.0}, Rng(seed, "a"));
+      successes += PlayEpisode(*env, expert, seed).success ? 1 : 0;
+    }
+    EXPECT_GE(successes, 294) << test.id;
+  }
+}
+
+// The returns in the specs are those of random actions and of the expert.
+TEST(Expert, MeasuredReturnsStandInTheSpecs) {
+  for (const EnvEntry& entry : Environments()) {
+    const auto env = MakeEnv(entry.id);
+    const EnvSpec& spec = env->spec();
+    if (!spec.random_return) continue;
+    ASSERT_TRUE(spec.reference_return);
+    const double range = spec.reference_return->value - spec.random_return->value;
+    EXPECT_NEAR(MeanReturn(*env, 0.0, 2000), spec.random_return->value, 0.02 * range) << entry.id;
+    EXPECT_NEAR(MeanReturn(*env, 1.0, 2000), spec.reference_return->value, 0.02 * range)
+        << entry.id;
+  }
+}
+
 // The value of the present state is at least what the expert then earns, and about that.
 TEST(ExpertValue, IsWhatTheExpertEarns) {
   for (const EnvEntry& entry : Environments()) {

@@ -321,6 +321,15 @@ Vec2 DubinsReacherModel::Control(const State& state, int controller) const {
   return {0.0, 0.0};
 }
 
+Vec2 DubinsReacherModel::Away(const State& state) const {
+  const Vec2 way = goal - state.position;
+  const Vec2 elbow = link[0] * Vec2(std::cos(state.angle[0]), std::sin(state.angle[0]));
+  const Vec2 forearm = state.position - elbow;
+  const auto gain = [&](const Vec2& lever) { return lever.x() * way.y() - lever.y() * way.x(); };
+  const Vec2 approach(gain(state.position), gain(forearm));
+  return -Clipped(approach / (approach.cwiseAbs().maxCoeff() + 1e-9));
+}
+
 Vec2 DubinsReacherModel::Worst(const State& state) const {
   switch (task) {
     case ControlTask::kDubins: {
@@ -329,7 +338,8 @@ Vec2 DubinsReacherModel::Worst(const State& state) const {
       return {best[0] > -0.9 ? -1.0 : 1.0, best[1] >= 0.0 ? -1.0 : 1.0};
     }
     case ControlTask::kArm:
-      return -ControlArm(state, 1.0, 1.0);
+      // down the gradient of the hand's approach, by the transposed Jacobian
+      return Away(state);
     case ControlTask::kBalance:
       return {-1.0, state.angle[0] + state.rate[0] >= 0.0 ? 1.0 : -1.0};
   }

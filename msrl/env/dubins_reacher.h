@@ -93,6 +93,8 @@ class DubinsReacherModel {
   Vec2 ControlDubins(const State& state, double pace) const;
   Vec2 ControlArm(const State& state, double elbow, double pace) const;
   Vec2 ControlBalance(const State& state, double pace) const;
+  // Joint actions that take the hand away from the goal.
+  Vec2 Away(const State& state) const;
   Vec2 Offset(const State& state) const;
 };
 

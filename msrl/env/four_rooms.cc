@@ -29,6 +29,10 @@ EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
   spec.geometry_bound = 2.0;
   spec.observation_bound = 2.0;
   spec.has_success = true;
+  const bool is_sparse = config.reward == "sparse";
+  const std::string where = ", mean of 10,000 episodes with seeds from 100,000";
+  spec.random_return = {is_sparse ? 1.75 : -50.5, "uniform random actions" + where};
+  spec.reference_return = {is_sparse ? 87.7 : -4.64, "scripted expert" + where};
   return spec;
 }
 

@@ -248,8 +248,11 @@ Sample DrawGraph(const GraphMotifConfig& config, Rng& rng) {
     if (steps[static_cast<std::size_t>(s)] > 0) starts.push_back(s);
   }
   // the goal may be a source of the graph, which nothing leads to
-  sample.start =
-      starts.empty() ? -1 : starts[static_cast<std::size_t>(rng.Index(std::ssize(starts)))];
+  sample.start = -1;
+  if (!starts.empty()) {
+    sample.start = starts[static_cast<std::size_t>(rng.Index(std::ssize(starts)))];
+    sample.steps_to_goal = steps[static_cast<std::size_t>(sample.start)];
+  }
 
   LayoutText layout(MotifName(sample.motif));
   layout.Add('n', size);

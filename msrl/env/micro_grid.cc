@@ -129,8 +129,26 @@ void BuildLoop(GridLayout& grid) {
   }
 }
 
-GridLayout DrawLayout(const MicroGridConfig& config, Rng& rng) {
+// A layout with the text that the split needs: cheaper to draw again than a whole instance.
+struct DrawnLayout {
   GridLayout grid;
+  std::string layout;
+};
+
+std::string Describe(const GridLayout& grid) {
+  LayoutText layout(GridKindName(grid.kind));
+  layout.Add('w', grid.width);
+  layout.Add('h', grid.height);
+  for (const std::uint8_t bits : grid.passable) layout.Add('p', bits);
+  layout.Add('g', grid.goal);
+  layout.Add('k', grid.key);
+  layout.Add('d', grid.door_cell);
+  return layout.text();
+}
+
+DrawnLayout DrawLayout(const MicroGridConfig& config, Rng& rng) {
+  DrawnLayout drawn;
+  GridLayout& grid = drawn.grid;
   grid.kind = kKinds[rng.Index(std::ssize(kKinds))];
   for (const GridKind kind : kKinds) {
     if (config.kind == GridKindName(kind)) grid.kind = kind;
@@ -185,7 +203,8 @@ GridLayout DrawLayout(const MicroGridConfig& config, Rng& rng) {
       BuildLoop(grid);
       break;
   }
-  return grid;
+  drawn.layout = Describe(grid);
+  return drawn;
 }
 
 struct Sample : TabularInstance {
@@ -213,9 +232,11 @@ FiniteMdp BuildMdp(const GridLayout& grid, int phases) {
   return mdp;
 }
 
-Sample DrawGrid(const MicroGridConfig& config, Rng& rng) {
+// The start is -1 if the goal cannot be reached.
+Sample BuildInstance(DrawnLayout drawn, Rng& rng) {
   Sample sample;
-  sample.grid = DrawLayout(config, rng);
+  sample.layout = std::move(drawn.layout);
+  sample.grid = std::move(drawn.grid);
   const GridLayout& grid = sample.grid;
   const int phases = grid.key < 0 ? 1 : 3;
   sample.mdp = BuildMdp(grid, phases);
@@ -256,17 +277,12 @@ Sample DrawGrid(const MicroGridConfig& config, Rng& rng) {
     }
     if (steps[static_cast<std::size_t>(state)] > 0) starts.push_back(state);
   }
-  sample.start =
-      starts.empty() ? -1 : starts[static_cast<std::size_t>(rng.Index(std::ssize(starts)))];
+  sample.start = -1;
+  if (!starts.empty()) {
+    sample.start = starts[static_cast<std::size_t>(rng.Index(std::ssize(starts)))];
+    sample.steps_to_goal = steps[static_cast<std::size_t>(sample.start)];
+  }
 
-  LayoutText layout(GridKindName(grid.kind));
-  layout.Add('w', grid.width);
-  layout.Add('h', grid.height);
-  for (const std::uint8_t bits : grid.passable) layout.Add('p', bits);
-  layout.Add('g', grid.goal);
-  layout.Add('k', grid.key);
-  layout.Add('d', grid.door_cell);
-  sample.layout = layout.text();
   return sample;
 }
 
@@ -299,11 +315,9 @@ MicroGrid::MicroGrid(MicroGridConfig config)
 
 TabularInstance MicroGrid::Draw(std::uint64_t seed) {
   Rng rng(seed, "micro-grid");
-  Sample sample = DrawInSplit(config_.common, [&] {
-    Sample drawn = DrawGrid(config_, rng);
-    while (drawn.start < 0) drawn = DrawGrid(config_, rng);
-    return drawn;
-  });
+  const auto draw = [&] { return DrawLayout(config_, rng); };
+  Sample sample = BuildInstance(DrawInSplit(config_.common, draw), rng);
+  while (sample.start < 0) sample = BuildInstance(DrawInSplit(config_.common, draw), rng);
   FinishInstance(config_.common, kMinHorizon, kMaxHorizon, rng, sample);
   drawn_layout_ = sample.grid;
   return sample;

@@ -17,6 +17,10 @@ void FinishInstance(const InstanceOptions& options, int min_horizon, int max_hor
   if (options.action_cost < 0.0) instance.rule.action_cost *= 0.2;
   instance.scale = SampleScale(options, rng);
   instance.horizon = SampleHorizon(options, min_horizon, max_horizon, rng);
+  // a sampled horizon leaves time to reach the goal
+  if (options.horizon == 0) {
+    instance.horizon = std::max(instance.horizon, instance.steps_to_goal + 10);
+  }
   instance.slot_mask = SampleSlotMask(options, rng);
 
   const RewardRule& rule = instance.rule;

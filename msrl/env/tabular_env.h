@@ -27,6 +27,7 @@ struct TabularInstance {
   int extra_size = 0;
   Eigen::Vector2d goal{0, 0};
   int start = 0;
+  int steps_to_goal = 0;  // the fewest from the start
   int stay_action = 0;
   double step_length = 1.0;  // typical displacement of a move
   // drawn by FinishInstance

@@ -1,0 +1,42 @@
+#include "msrl/env/record.h"
+
+#include <gtest/gtest.h>
+
+#include "msrl/env/registry.h"
+
+namespace msrl {
+namespace {
+
+TEST(Record, EpisodesAreValidSegmentsOfTheSharedLift) {
+  const Lift::Ptr lift = CompactLift();
+  for (const EnvEntry& entry : Environments()) {
+    const auto env = MakeEnv(entry.id);
+    Rng rng(1, "mix");
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Behaviour behaviour = MakeBehaviour(*env, rng);
+      const Recording recording = RecordEpisode(*env, behaviour, seed, true);
+      EXPECT_TRUE(recording.terminated || recording.truncated) << entry.id;
+      EXPECT_LE(recording.segment.horizon(), env->horizon());
+      EXPECT_EQ(recording.expert_value.size(), recording.segment.horizon() + 1);
+      EXPECT_TRUE(recording.expert_value.allFinite());
+      EXPECT_NO_THROW(RequireValid(*lift, recording.segment)) << entry.id;
+      EXPECT_EQ(Describe(lift, recording.segment).Horizon(), recording.segment.horizon());
+    }
+  }
+}
+
+// Two stretches of an episode meet in a state, so their matrices compose.
+TEST(Record, StretchesCompose) {
+  const Lift::Ptr lift = CompactLift();
+  const auto env = MakeEnv("point-rooms");
+  env->Reset(2);
+  Behaviour behaviour(*env, {.skill = 0.5, .persistence = 2.0}, Rng(3, "a"));
+  const Recording first = Record(*env, behaviour, 7);
+  const Recording second = Record(*env, behaviour, 5);
+  EXPECT_EQ(first.segment.horizon(), 7);
+  EXPECT_EQ(second.segment.horizon(), 5);
+  EXPECT_NO_THROW(Compose(Anchor(lift, first.segment), Anchor(lift, second.segment), 0.0));
+}
+
+}  // namespace
+}  // namespace msrl
