@@ -245,8 +245,10 @@ Sample BuildInstance(DrawnLayout drawn, Rng& rng) {
   const double exact = 2.0 / (std::max(grid.width, grid.height) - 1);
   sample.step_length = std::round(exact * 0x1p20) * 0x1p-20;
   const auto position = [&](int cell) -> Eigen::Vector2d {
-    return sample.step_length * Eigen::Vector2d(cell % grid.width - 0.5 * (grid.width - 1),
-                                                cell / grid.width - 0.5 * (grid.height - 1));
+    const int column = cell % grid.width;
+    const int row = cell / grid.width;
+    return sample.step_length *
+           Eigen::Vector2d(column - 0.5 * (grid.width - 1), row - 0.5 * (grid.height - 1));
   };
   const auto states = static_cast<std::size_t>(sample.mdp.states);
   sample.goal = position(grid.goal);

@@ -170,8 +170,8 @@ void PointRoomsModel::Observe(const State& state, std::span<double> observation,
   observation[6] = contact;
   observation[7] = has_goal ? 1.0 : 0.0;
   // the walls: present, axis, position, gap (0 where there is none)
-  for (int i = 0; i < Walls::kMaxWalls; ++i) {
-    double* out = &observation[static_cast<std::size_t>(8 + 4 * i)];
+  double* out = &observation[8];
+  for (int i = 0; i < Walls::kMaxWalls; ++i, out += 4) {
     const bool present = i < walls.count();
     out[0] = present ? 1.0 : 0.0;
     out[1] = present ? walls[i].axis : 0.0;

@@ -63,19 +63,18 @@ void TabularEnv::Begin(std::uint64_t seed) {
   state_ = previous_ = instance_.start;
 
   const FiniteMdp& mdp = instance_.mdp;
-  const int size = 2 * mdp.actions + instance_.extra_size;
-  local_view_.resize(size, mdp.states);
+  const auto extra_size = static_cast<Eigen::Index>(instance_.extra_size);
+  const Eigen::Index moves_size = 2 * static_cast<Eigen::Index>(mdp.actions);
+  local_view_.resize(moves_size + extra_size, mdp.states);
   for (int s = 0; s < mdp.states; ++s) {
-    const auto from = static_cast<std::size_t>(s);
+    const Eigen::Vector2d& here = instance_.position[static_cast<std::size_t>(s)];
     for (int a = 0; a < mdp.actions; ++a) {
       const auto to = static_cast<std::size_t>(mdp.next[mdp.At(s, a)]);
-      local_view_.col(s).segment<2>(2 * a) =
-          (instance_.position[to] - instance_.position[from]) / instance_.step_length;
+      local_view_.col(s).segment<2>(2 * static_cast<Eigen::Index>(a)) =
+          (instance_.position[to] - here) / instance_.step_length;
     }
-    for (int i = 0; i < instance_.extra_size; ++i) {
-      local_view_(2 * mdp.actions + i, s) =
-          instance_.extra[static_cast<std::size_t>(s * instance_.extra_size + i)];
-    }
+    local_view_.col(s).tail(extra_size) =
+        Eigen::Map<const Eigen::VectorXd>(instance_.extra.data() + s * extra_size, extra_size);
   }
 }
 
