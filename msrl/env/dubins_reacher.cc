@@ -100,7 +100,7 @@ DubinsReacherModel DubinsReacherModel::Draw(const DubinsReacherConfig& config, s
     DubinsReacherModel m;
     m.task = tasks[static_cast<std::size_t>(rng.Index(std::ssize(tasks)))];
     m.rule = SampleRewardRule(config.common, StylesOf(m.task), rng);
-    LayoutText layout(ControlTaskName(m.task));
+    LayoutText code(ControlTaskName(m.task));
     const int direction = m.task == ControlTask::kBalance ? 0 : RandomInt(0, 15, rng);
     const int speed = RandomInt(3, 10, rng);
 
@@ -115,14 +115,14 @@ DubinsReacherModel DubinsReacherModel::Draw(const DubinsReacherConfig& config, s
       const double angle = 2.0 * kPi * (around + rng.Uniform()) / 16;
       const double distance = inner + (outer - inner) * (out + rng.Uniform()) / 4;
       m.goal = distance * Vec2(std::cos(angle), std::sin(angle));
-      layout.Add('l', std::lround(m.link[0] * 100));
-      layout.Add('m', std::lround(m.link[1] * 100));
-      layout.Add('v', std::lround(m.joint_speed * 100));
-      layout.Add('a', around);
-      layout.Add('r', out);
+      code.Add('l', std::lround(m.link[0] * 100));
+      code.Add('m', std::lround(m.link[1] * 100));
+      code.Add('v', std::lround(m.joint_speed * 100));
+      code.Add('a', around);
+      code.Add('r', out);
     } else {
       m.top_speed = SampleOnGrid(0.03, 0.1, 0.01, rng);
-      layout.Add('v', std::lround(m.top_speed * 100));
+      code.Add('v', std::lround(m.top_speed * 100));
     }
     if (m.task == ControlTask::kDubins) {
       m.turn_rate = SampleOnGrid(0.2, 0.5, 0.05, rng);
@@ -130,25 +130,25 @@ DubinsReacherModel DubinsReacherModel::Draw(const DubinsReacherConfig& config, s
       const int cell_y = RandomInt(0, kGoalCells - 1, rng);
       m.goal = Vec2(cell_x + rng.Uniform(), cell_y + rng.Uniform()) * kGoalCell -
                Vec2::Constant(0.5 * kGoalCell * kGoalCells);
-      layout.Add('t', std::lround(m.turn_rate * 100));
-      layout.Add('i', m.rule.HasGoal() ? cell_x : -1);
-      layout.Add('j', m.rule.HasGoal() ? cell_y : -1);
+      code.Add('t', std::lround(m.turn_rate * 100));
+      code.Add('i', m.rule.HasGoal() ? cell_x : -1);
+      code.Add('j', m.rule.HasGoal() ? cell_y : -1);
     }
     if (m.task == ControlTask::kBalance) {
       m.tilt_limit = SampleOnGrid(0.3, 0.9, 0.1, rng);
       m.instability = SampleOnGrid(0.02, 0.06, 0.01, rng);
       m.correction = SampleOnGrid(0.06, 0.12, 0.01, rng);
-      layout.Add('l', std::lround(m.tilt_limit * 100));
-      layout.Add('u', std::lround(m.instability * 100));
-      layout.Add('c', std::lround(m.correction * 100));
+      code.Add('l', std::lround(m.tilt_limit * 100));
+      code.Add('u', std::lround(m.instability * 100));
+      code.Add('c', std::lround(m.correction * 100));
     }
     if (!m.rule.HasGoal()) {
-      layout.Add('d', direction);
-      layout.Add('s', speed);
+      code.Add('d', direction);
+      code.Add('s', speed);
       const double angle = 2.0 * kPi * direction / 16;
       m.target_velocity = 0.1 * speed * m.top_speed * Vec2(std::cos(angle), std::sin(angle));
     }
-    m.layout = layout.text();
+    m.layout = code.text();
     return m;
   });
   model.damping = rng.Uniform(0.6, 0.95);

@@ -68,7 +68,7 @@ PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint6
     const bool has_goal = drawn.rule.HasGoal();
     // a velocity task needs room to move
     if (!has_goal) kind = "open";
-    LayoutText layout(kind);
+    LayoutText code(kind);
 
     drawn.walls = Walls(has_goal ? kHalfWidth : kFarAway);
     const int axis = RandomInt(0, 1, rng);
@@ -81,30 +81,30 @@ PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint6
       wall.gap_half_width = SampleOnGrid(0.2, 0.3, 0.05, rng);
       if (kind == "open" || (kind == "wall" && i == 1)) continue;
       drawn.walls.Add(wall);
-      layout.Add('a', axis);
-      layout.Add('x', std::lround(wall.position * 20));
-      layout.Add('g', std::lround(wall.gap[0] * 20));
-      layout.Add('w', std::lround(wall.gap_half_width * 20));
+      code.Add('a', axis);
+      code.Add('x', std::lround(wall.position * 20));
+      code.Add('g', std::lround(wall.gap[0] * 20));
+      code.Add('w', std::lround(wall.gap_half_width * 20));
     }
     const int cell_x = RandomInt(0, kGoalCells - 1, rng);
     const int cell_y = RandomInt(0, kGoalCells - 1, rng);
     const int direction = RandomInt(0, 15, rng);
     const int speed = RandomInt(3, 10, rng);
     drawn.top_speed = SampleOnGrid(0.05, 0.15, 0.01, rng);
-    layout.Add('v', std::lround(drawn.top_speed * 100));
+    code.Add('v', std::lround(drawn.top_speed * 100));
     if (has_goal) {
-      layout.Add('i', cell_x);
-      layout.Add('j', cell_y);
+      code.Add('i', cell_x);
+      code.Add('j', cell_y);
     } else {
-      layout.Add('d', direction);
-      layout.Add('s', speed);
+      code.Add('d', direction);
+      code.Add('s', speed);
       const double angle = 2.0 * std::numbers::pi * direction / 16;
       drawn.target_velocity =
           0.1 * speed * drawn.top_speed * Vec2(std::cos(angle), std::sin(angle));
     }
     drawn.goal = Vec2(cell_x + rng.Uniform(), cell_y + rng.Uniform()) * kGoalCell -
                  Vec2::Constant(0.5 * kGoalCell * kGoalCells);
-    drawn.layout = layout.text();
+    drawn.layout = code.text();
     return drawn;
   });
   model.damping = rng.Uniform(0.6, 0.95);
