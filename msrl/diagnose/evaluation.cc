@@ -1,0 +1,112 @@
+#include "msrl/diagnose/evaluation.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+
+Segment ObserveNoisily(const Segment& segment, std::span<const int> slots, double deviation,
+                       Rng& rng) {
+  Segment seen{Eigen::MatrixXd(static_cast<Index>(slots.size()), segment.x.cols()), segment.a,
+               segment.r};
+  for (Index t = 0; t < segment.x.cols(); ++t) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      seen.x(static_cast<Index>(i), t) = segment.x(slots[i], t) + deviation * rng.Normal();
+    }
+  }
+  return seen;
+}
+
+Segment WalkedBack(const Segment& segment) {
+  return {segment.x.rowwise().reverse(), segment.a.rowwise().reverse(), segment.r.reverse()};
+}
+
+Eigen::VectorXd BlockEntries(const SegmentMatrix& matrix, std::span<const std::string> blocks) {
+  std::vector<Index> channels;
+  for (const std::string& name : blocks) {
+    const LiftBlock& block = matrix.lift()->FindBlock(name);
+    for (Index i = 0; i < block.size; ++i) channels.push_back(block.offset + i);
+  }
+  const auto count = static_cast<Index>(channels.size());
+  Eigen::VectorXd entries(count * (count + 1) / 2);
+  Index k = 0;
+  for (std::size_t j = 0; j < channels.size(); ++j) {
+    for (std::size_t i = 0; i <= j; ++i) entries[k++] = matrix(channels[i], channels[j]);
+  }
+  return entries;
+}
+
+double AdditiveError(const Lift::Ptr& lift, const Segment& segment) {
+  const Index half = segment.horizon() / 2;
+  const SegmentMatrix parts = Describe(lift, Restrict(segment, {0, half})) +
+                              Describe(lift, Restrict(segment, {half, segment.horizon()}));
+  return Describe(lift, segment).Distance(parts);
+}
+
+Standardizer::Standardizer(const Eigen::MatrixXd& examples) {
+  MSRL_CHECK_GT(examples.cols(), 0);
+  mean_ = examples.rowwise().mean();
+  const Eigen::VectorXd variance =
+      (examples.colwise() - mean_).rowwise().squaredNorm() / static_cast<double>(examples.cols());
+  inverse_deviation_ = variance;
+  // a coordinate that never varies says nothing: leave it out
+  const double cutoff = 1e-18 * std::max(variance.size() > 0 ? variance.maxCoeff() : 0.0, 1e-300);
+  for (double& value : inverse_deviation_) value = value > cutoff ? 1.0 / std::sqrt(value) : 0.0;
+}
+
+Eigen::MatrixXd Standardizer::operator()(const Eigen::MatrixXd& examples) const {
+  return inverse_deviation_.asDiagonal() * (examples.colwise() - mean_);
+}
+
+RidgeClassifier::RidgeClassifier(const Eigen::MatrixXd& examples, std::span<const int> labels,
+                                 int classes, double penalty)
+    : standardize_(examples) {
+  MSRL_CHECK_EQ(examples.cols(), static_cast<Index>(labels.size()));
+  const Eigen::MatrixXd x = standardize_(examples);
+  Eigen::MatrixXd y = Eigen::MatrixXd::Zero(classes, x.cols());
+  for (std::size_t n = 0; n < labels.size(); ++n) y(labels[n], static_cast<Index>(n)) = 1.0;
+  bias_ = y.rowwise().mean();
+  Eigen::MatrixXd gram = x * x.transpose();
+  gram.diagonal().array() += penalty * static_cast<double>(x.cols());
+  const Eigen::MatrixXd moments = x * (y.colwise() - bias_).transpose();
+  weights_ = gram.ldlt().solve(moments).transpose();
+}
+
+Eigen::MatrixXd RidgeClassifier::Scores(const Eigen::MatrixXd& examples) const {
+  return (weights_ * standardize_(examples)).colwise() + bias_;
+}
+
+double RidgeClassifier::Accuracy(const Eigen::MatrixXd& examples,
+                                 std::span<const int> labels) const {
+  const Eigen::MatrixXd scores = Scores(examples);
+  int right = 0;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    Index best = 0;
+    scores.col(static_cast<Index>(n)).maxCoeff(&best);
+    right += best == labels[n] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(labels.size());
+}
+
+Index Nearest(const Eigen::VectorXd& query, const Eigen::MatrixXd& gallery) {
+  Index best = 0;
+  (gallery.colwise() - query).colwise().squaredNorm().minCoeff(&best);
+  return best;
+}
+
+double Auroc(std::span<const double> positives, std::span<const double> negatives) {
+  MSRL_CHECK(!positives.empty() && !negatives.empty());
+  std::vector<double> sorted(negatives.begin(), negatives.end());
+  std::sort(sorted.begin(), sorted.end());
+  double wins = 0.0;
+  for (const double score : positives) {
+    const auto [low, high] = std::equal_range(sorted.begin(), sorted.end(), score);
+    wins += static_cast<double>(low - sorted.begin()) + 0.5 * static_cast<double>(high - low);
+  }
+  return wins / (static_cast<double>(positives.size()) * static_cast<double>(sorted.size()));
+}
+
+}  // namespace msrl
