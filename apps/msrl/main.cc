@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "describe.h"
+#include "diagnose.h"
 #include "msrl/core/check.h"
 
 namespace {
@@ -55,8 +56,10 @@ int main(int argc, char** argv) {
   app.footer(
       "Start here:\n"
       "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
+      "  msrl diagnose                                  what matrices show of the source tasks\n"
       "  msrl describe --help                           input format and options");
   msrl::app::AddDescribe(app);
+  msrl::app::AddDiagnose(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());

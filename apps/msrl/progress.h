@@ -1,0 +1,24 @@
+// One line of progress on stderr: redrawn on a terminal, silent elsewhere.
+#ifndef APPS_MSRL_PROGRESS_H_
+#define APPS_MSRL_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+
+namespace msrl::app {
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string title);
+  // Shows share, elapsed and remaining time; a new line once done == total.
+  void Show(int done, int total);
+
+ private:
+  std::string title_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace msrl::app
+
+#endif  // APPS_MSRL_PROGRESS_H_

@@ -1,0 +1,130 @@
+#include "msrl/diagnose/diagnostic.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+struct Family {
+  std::string id;
+  FamilyOutcome (*run)(const DiagnoseConfig&, std::uint64_t);
+  // the paper's table of source diagnostics
+  Score paper;
+  Score paper_additive_error;
+};
+
+const std::vector<Family>& Families() {
+  static const std::vector<Family> families{
+      {"graph-motif", DiagnoseGraphMotif, {0.939, 0.054}, {3.08e-7, 1.37e-8}},
+      {"micro-grid", DiagnoseMicroGrid, {0.889, 0.035}, {2.34e-5, 4.81e-6}},
+      {"point-rooms", DiagnosePointRooms, {0.867, 0.017}, {2.16e-5, 3.96e-6}},
+      {"dubins-reacher", DiagnoseDubinsReacher, {0.833, 0.088}, {1.60e-5, 2.52e-6}}};
+  return families;
+}
+
+// Mean and standard deviation over seeds (n - 1; 0 for a single seed).
+Score Summarize(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0.0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, values.size() > 1 ? std::sqrt(squares / (count - 1.0)) : 0.0};
+}
+
+std::vector<DiagnosticRow> Average(const Family& family,
+                                   const std::vector<FamilyOutcome>& outcomes) {
+  std::vector<double> errors;
+  for (const FamilyOutcome& outcome : outcomes) errors.push_back(outcome.additive_error);
+  std::vector<DiagnosticRow> rows;
+  for (std::size_t d = 0; d < outcomes.front().diagnostics.size(); ++d) {
+    const SeedOutcome& first = outcomes.front().diagnostics[d];
+    const auto over_seeds = [&](const auto& value_of) {
+      std::vector<double> values;
+      for (const FamilyOutcome& outcome : outcomes) {
+        values.push_back(value_of(outcome.diagnostics[d]));
+      }
+      return Summarize(values);
+    };
+    DiagnosticRow row{.env = family.id,
+                      .diagnostic = first.diagnostic,
+                      .metric = first.metric,
+                      .headline = first.headline,
+                      .score = over_seeds([](const SeedOutcome& outcome) { return outcome.score; }),
+                      .additive_error = Summarize(errors),
+                      .weaker = {},
+                      .paper = std::nullopt,
+                      .paper_additive_error = std::nullopt};
+    for (std::size_t w = 0; w < first.weaker.size(); ++w) {
+      row.weaker.push_back({first.weaker[w].first, over_seeds([w](const SeedOutcome& outcome) {
+                              return outcome.weaker[w].second;
+                            })});
+    }
+    if (row.headline) {
+      row.paper = family.paper;
+      row.paper_additive_error = family.paper_additive_error;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void RequireValid(const DiagnoseConfig& config) {
+  const auto require = [](const char* name, double value, double low, double high) {
+    if (!(value >= low && value <= high)) {
+      throw UserError(
+          StrCat("setting '", name, "' must be between ", low, " and ", high, ", got ", value));
+    }
+  };
+  require("seeds", config.seeds, 1, 1000);
+  require("first_seed", static_cast<double>(config.first_seed), 0, 1e15);
+  require("queries", config.queries, 20, 100'000);
+  require("noise", config.noise, 0.0, 10.0);
+}
+
+const std::vector<std::string>& DiagnosableFamilies() {
+  static const std::vector<std::string> ids = [] {
+    std::vector<std::string> list;
+    for (const Family& family : Families()) list.push_back(family.id);
+    return list;
+  }();
+  return ids;
+}
+
+std::vector<DiagnosticRow> RunDiagnostics(const DiagnoseConfig& config,
+                                          const std::vector<std::string>& families,
+                                          const std::function<void(int, int)>& progress) {
+  RequireValid(config);
+  std::vector<const Family*> chosen;
+  for (const std::string& id : families.empty() ? DiagnosableFamilies() : families) {
+    const Family* found = nullptr;
+    for (const Family& family : Families()) {
+      if (family.id == id) found = &family;
+    }
+    if (found == nullptr) {
+      throw UserError(
+          StrCat("no diagnostics for '", id, "'", DidYouMean(id, DiagnosableFamilies())));
+    }
+    chosen.push_back(found);
+  }
+  const int total = static_cast<int>(chosen.size()) * config.seeds;
+  int done = 0;
+  std::vector<DiagnosticRow> rows;
+  for (const Family* family : chosen) {
+    std::vector<FamilyOutcome> outcomes;
+    for (int k = 0; k < config.seeds; ++k) {
+      progress(done, total);
+      outcomes.push_back(family->run(config, static_cast<std::uint64_t>(config.first_seed + k)));
+      ++done;
+    }
+    for (DiagnosticRow& row : Average(*family, outcomes)) rows.push_back(std::move(row));
+  }
+  progress(done, total);
+  return rows;
+}
+
+}  // namespace msrl
