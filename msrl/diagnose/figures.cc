@@ -1,0 +1,454 @@
+#include "msrl/diagnose/figures.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "msrl/core/check.h"
+#include "msrl/core/segment.h"
+#include "msrl/data/atomic_file.h"
+#include "msrl/diagnose/svg.h"
+#include "msrl/env/dubins_reacher.h"
+#include "msrl/env/graph_motif.h"
+#include "msrl/env/micro_grid.h"
+#include "msrl/env/point_rooms.h"
+#include "msrl/env/record.h"
+#include "msrl/env/registry.h"
+
+namespace msrl {
+namespace {
+
+// Colours that stay apart for colour-blind readers (Okabe and Ito).
+constexpr std::string_view kPathColour = "#e69f00";
+constexpr std::string_view kStartColour = "#0072b2";
+constexpr std::string_view kGoalColour = "#009e73";
+constexpr std::string_view kDark = "#222222";
+constexpr std::string_view kGrey = "#8a8a8a";
+constexpr std::string_view kLight = "#d8d8d8";
+
+const Vec2 kPage(1000.0, 520.0);
+const Vec2 kPanelCorner(30.0, 58.0);
+constexpr double kPanelSide = 400.0;
+const Vec2 kMatrixCorner(552.0, 88.0);
+constexpr double kMatrixSide = 350.0;
+
+// The square of the plane that the left panel shows.
+struct View {
+  Vec2 centre{0, 0};
+  double half_width = 1.0;
+
+  double pixels() const { return 0.5 * kPanelSide / half_width; }
+  Vec2 operator()(const Vec2& p) const {
+    const Vec2 offset = (p - centre) * pixels();
+    return kPanelCorner + Vec2(0.5 * kPanelSide + offset.x(), 0.5 * kPanelSide - offset.y());
+  }
+};
+
+template <typename Concrete>
+using StateOf = std::decay_t<decltype(std::declval<const Concrete&>().state())>;
+
+// A way to the goal: what the descriptor sees of it, and the environment's own states.
+template <typename Concrete>
+struct Trip {
+  std::unique_ptr<Env> env;
+  Segment segment;
+  std::vector<StateOf<Concrete>> states;
+
+  const Concrete& concrete() const { return *UnwrapAs<Concrete>(*env); }
+};
+
+template <typename Concrete>
+Trip<Concrete> FindTrip(std::string_view id, std::uint64_t seed) {
+  constexpr int kAttempts = 10'000;
+  Trip<Concrete> trip{MakeEnv(id), {}, {}};
+  Rng rng(seed, "figures");
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    trip.env->Reset(rng.NextU64());
+    Behaviour behaviour(*trip.env, {.skill = 0.9, .persistence = 1.0}, Rng(rng.NextU64(), "act"));
+    if (!trip.env->Success().has_value()) continue;
+    trip.segment = Record(*trip.env, behaviour, 0).segment;
+    trip.states = {trip.concrete().state()};
+    bool running = true;
+    while (running && !*trip.env->Success()) {
+      const Recording step = Record(*trip.env, behaviour, 1);
+      trip.segment = Concatenate(trip.segment, step.segment, 0.0);
+      trip.states.push_back(trip.concrete().state());
+      running = !step.terminated && !step.truncated;
+    }
+    const Index steps = trip.segment.horizon();
+    if (*trip.env->Success() && steps >= 6 && steps <= 60) return trip;
+  }
+  MSRL_CHECK(false, id, ": no way to a goal in ", kAttempts, " instances");
+  return trip;
+}
+
+// t in [-1, 1]: blue, white, red.
+std::string DivergingColour(double t) {
+  using Rgb = std::array<double, 3>;
+  constexpr Rgb kWhite = {255, 255, 255};
+  constexpr Rgb kBlue[] = {kWhite, {146, 197, 222}, {33, 102, 172}};
+  constexpr Rgb kRed[] = {kWhite, {244, 165, 130}, {178, 24, 43}};
+  const auto& ramp = t < 0.0 ? kBlue : kRed;
+  const double at = 2.0 * std::min(std::abs(t), 1.0);
+  const std::size_t low = at < 1.0 ? 0 : 1;
+  std::string text = "#";
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double value = std::lerp(ramp[low][i], ramp[low + 1][i], at - static_cast<double>(low));
+    text += Hex(static_cast<std::uint64_t>(std::lround(value))).substr(14);
+  }
+  return text;
+}
+
+std::string BlockLabel(const std::string& name) {
+  if (name == "delta") return "δ";
+  if (name == "xi_c") return "ξ⊗c";
+  if (name == "xi_delta") return "ξ⊗δ";
+  return name;
+}
+
+void DrawColourBar(Svg& svg, double largest) {
+  constexpr int kSteps = 50;
+  const Vec2 corner = kMatrixCorner + Vec2(kMatrixSide + 22.0, 0.0);
+  const double step = kMatrixSide / kSteps;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string colour = DivergingColour(1.0 - 2.0 * (i + 0.5) / kSteps);
+    // half a pixel of overlap hides the seams
+    svg.Rect(corner + Vec2(0, i * step), {14.0, step + (i + 1 < kSteps ? 0.5 : 0.0)},
+             {.fill = colour});
+  }
+  svg.Rect(corner, {14.0, kMatrixSide}, {.stroke = kDark, .width = 0.8});
+  for (const double t : {1.0, 0.5, 0.0, -0.5, -1.0}) {
+    const double y = 0.5 * kMatrixSide * (1.0 - t);
+    svg.Line(corner + Vec2(14, y), corner + Vec2(18, y), {.stroke = kDark, .width = 0.8});
+    const double value = t * t * t * largest;
+    svg.Text(corner + Vec2(21, y + 4), Fixed(value, largest < 10.0 ? 2 : 1), {.size = 11});
+  }
+}
+
+void DrawMatrix(Svg& svg, const SegmentMatrix& matrix) {
+  const Eigen::MatrixXd dense = matrix.Dense();
+  const Index m = dense.rows();
+  const double largest = dense.cwiseAbs().maxCoeff();
+  const double cell = kMatrixSide / static_cast<double>(m);
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < m; ++j) {
+      // the horizon is hundreds of times the squared steps: a cube root shows both
+      const double t = std::cbrt(dense(i, j) / largest);
+      svg.Rect(kMatrixCorner + cell * Vec2(static_cast<double>(j), static_cast<double>(i)),
+               {cell, cell}, {.stroke = "#efefef", .width = 0.5, .fill = DivergingColour(t)});
+    }
+  }
+  for (const LiftBlock& block : matrix.lift()->blocks()) {
+    const double from = cell * static_cast<double>(block.offset);
+    const double middle = from + 0.5 * cell * static_cast<double>(block.size);
+    const std::string label = BlockLabel(block.name);
+    svg.Text(kMatrixCorner + Vec2(middle, -8), label, {.size = 13, .anchor = TextAnchor::kMiddle});
+    svg.Text(kMatrixCorner + Vec2(-8, middle + 4.5), label,
+             {.size = 13, .anchor = TextAnchor::kEnd});
+    if (block.offset == 0) continue;
+    const Paint separator{.stroke = kDark, .width = 1.2};
+    svg.Line(kMatrixCorner + Vec2(from, 0), kMatrixCorner + Vec2(from, kMatrixSide), separator);
+    svg.Line(kMatrixCorner + Vec2(0, from), kMatrixCorner + Vec2(kMatrixSide, from), separator);
+  }
+  svg.Rect(kMatrixCorner, {kMatrixSide, kMatrixSide}, {.stroke = kDark, .width = 1.2});
+  DrawColourBar(svg, largest);
+}
+
+void MarkStart(Svg& svg, const Vec2& at) {
+  svg.Circle(at, 6.5, {.stroke = "#ffffff", .width = 1.5, .fill = kStartColour});
+}
+
+void MarkEnd(Svg& svg, const Vec2& at) {
+  svg.Rect(at - Vec2(5.5, 5.5), {11, 11}, {.stroke = "#ffffff", .width = 1.5, .fill = kDark});
+}
+
+void MarkGoal(Svg& svg, const Vec2& at, double radius) {
+  svg.Circle(at, radius, {.fill = kGoalColour, .opacity = 0.25});
+  svg.Circle(at, radius, {.stroke = kGoalColour, .width = 2.5});
+}
+
+// One arrow per step, each on the right of its line, so that ways back stay apart; a ring is a step
+// that did not move.
+void DrawSteps(Svg& svg, const View& view, const std::vector<Vec2>& points, double shift) {
+  const Paint paint{.stroke = kPathColour, .width = 3.5};
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+    const Vec2 from = view(points[i]);
+    const Vec2 to = view(points[i + 1]);
+    if ((to - from).norm() < 1e-9) {
+      svg.Circle(from, 11.0, {.stroke = kPathColour, .width = 2.0});
+      continue;
+    }
+    const Vec2 along = (to - from).normalized();
+    const Vec2 side = shift * Vec2(-along.y(), along.x());
+    svg.Arrow(from + side, to + side, 10.0, paint);
+  }
+}
+
+void DrawLegend(Svg& svg, std::string_view goal) {
+  const double y = kPanelCorner.y() + kPanelSide + 20.0;
+  const Paint path{.stroke = kPathColour, .width = 3.5};
+  MarkStart(svg, {42, y - 4});
+  svg.Text({54, y}, "start");
+  MarkEnd(svg, {112, y - 4});
+  svg.Text({124, y}, "end");
+  MarkGoal(svg, {174, y - 4}, 6.5);
+  svg.Text({187, y}, goal);
+  svg.Arrow({268, y - 4}, {296, y - 4}, 10.0, path);
+  svg.Text({303, y}, "trajectory");
+}
+
+// All but the instance: the frame that the four pictures share.
+template <typename Concrete>
+Svg BeginPicture(const Trip<Concrete>& trip, std::string_view kind, std::string_view note,
+                 const RewardRule& rule) {
+  const EnvSpec& spec = trip.env->spec();
+  Svg svg(kPage.x(), kPage.y(), StrCat(spec.id, ": an instance and the matrix of a trajectory"));
+  const TextStyle heading{.size = 16, .bold = true};
+  svg.Text({30, 28}, StrCat(spec.id, ": ", kind), heading);
+  svg.Text({30, 46}, note, {.colour = "#555555"});
+  svg.Text({kMatrixCorner.x(), 28}, "M(τ) = Σ ψ ψᵀ of the trajectory", heading);
+  svg.Text({kMatrixCorner.x(), 46}, "full lift of the position; colours by the entry's cube root",
+           {.colour = "#555555"});
+  svg.Rect(kPanelCorner, {kPanelSide, kPanelSide}, {.stroke = kLight, .fill = "#fcfcfc"});
+
+  const Segment& whole = trip.segment;
+  const Index q = spec.action.size;
+  const Segment seen{.x = whole.x.topRows(2), .a = whole.a.topRows(q), .r = whole.r};
+  const Lift::Ptr lift = Lift::Make({.kind = LiftKind::kFull, .d = 2, .q = q, .slots = {}});
+  DrawMatrix(svg, Describe(lift, seen));
+  svg.Text({0.5 * kPage.x(), 507},
+           StrCat("horizon T = ", whole.horizon(), "   ·   instance: ", kind, "   ·   reward: ",
+                  RewardStyleName(rule.style), "   ·   return ", Fixed(whole.r.sum(), 2)),
+           {.size = 13, .anchor = TextAnchor::kMiddle});
+  return svg;
+}
+
+std::vector<Vec2> PositionsOf(const TabularEnv& env, const std::vector<int>& states) {
+  std::vector<Vec2> points;
+  for (const int state : states) {
+    points.push_back(env.instance().position[static_cast<std::size_t>(state)]);
+  }
+  return points;
+}
+
+std::string DrawGraphMotif(std::uint64_t seed) {
+  const Trip<GraphMotif> trip = FindTrip<GraphMotif>(GraphMotif::kId, seed);
+  const TabularInstance& instance = trip.concrete().instance();
+  const FiniteMdp& mdp = instance.mdp;
+  Svg svg = BeginPicture(
+      trip, MotifName(trip.concrete().motif()),
+      StrCat(mdp.states, " nodes; edges: solid forward, dotted back, dashed side and chords"),
+      instance.rule);
+
+  Vec2 low = instance.position[0];
+  Vec2 high = low;
+  for (const Vec2& p : instance.position) {
+    low = low.cwiseMin(p);
+    high = high.cwiseMax(p);
+  }
+  const View view{0.5 * (low + high), 0.5 * (high - low).maxCoeff() * 1.15};
+  constexpr std::string_view kDashes[] = {"", "1.5 5", "7 5"};
+  for (int s = 0; s < mdp.states; ++s) {
+    for (int a = 0; a < mdp.actions; ++a) {
+      const int next = mdp.next[mdp.At(s, a)];
+      if (next == s) continue;
+      const Vec2 from = view(instance.position[static_cast<std::size_t>(s)]);
+      const Vec2 to = view(instance.position[static_cast<std::size_t>(next)]);
+      const Vec2 along = (to - from).normalized();
+      const Vec2 side(-5.0 * along.y(), 5.0 * along.x());
+      svg.Arrow(from + 9.0 * along + side, to - 9.0 * along + side, 8.0,
+                {.stroke = kGrey, .width = 1.4, .dash = kDashes[std::min(a, 2)]});
+    }
+  }
+  const std::vector<Vec2> points = PositionsOf(trip.concrete(), trip.states);
+  MarkGoal(svg, view(instance.goal), 14.0);
+  for (const Vec2& p : instance.position) {
+    svg.Circle(view(p), 7.0, {.stroke = kDark, .width = 1.4, .fill = "#ffffff"});
+  }
+  DrawSteps(svg, view, points, 5.0);
+  MarkStart(svg, view(points.front()));
+  MarkEnd(svg, view(points.back()));
+  DrawLegend(svg, "goal node");
+  return svg.Document();
+}
+
+// Walls and marks of the passage between a cell and the one above (move 0) or right of it (move 1).
+void DrawPassage(Svg& svg, const View& view, const GridLayout& grid, int cell, int move,
+                 const Vec2& here, double step) {
+  const int other = cell + (move == 0 ? grid.width : 1);
+  const auto is_open = [&](int from, int direction) {
+    return (grid.passable[static_cast<std::size_t>(from)] >> direction & 1) != 0;
+  };
+  const bool there = is_open(cell, move);
+  const bool back = is_open(other, move + 2);
+  const Vec2 along = move == 0 ? Vec2(0, 0.5 * step) : Vec2(0.5 * step, 0);
+  const Vec2 across(along.y(), along.x());
+  const Vec2 middle = view(here + along);
+  if (there != back) {
+    const Vec2 direction = view(here + along) - view(here);
+    svg.Line(view(here + along - across), view(here + along + across),
+             {.stroke = kGrey, .width = 2.0, .dash = "4 5"});
+    svg.Head(middle, there ? direction : Vec2(-direction), 15.0, {.fill = kStartColour});
+  } else if (!there) {
+    svg.Line(view(here + along - across), view(here + along + across),
+             {.stroke = kDark, .width = 4.0});
+  }
+  if (cell == grid.door_cell && move == 1) {
+    const double height = 0.8 * step * view.pixels();
+    svg.Rect(middle - Vec2(4, 0.5 * height), {8, height},
+             {.stroke = kDark, .width = 1.2, .fill = "#cc79a7"});
+    svg.Text(middle + Vec2(8, 0.5 * height), "door", {.size = 11, .colour = "#8d3f69"});
+  }
+}
+
+void DrawKey(Svg& svg, const Vec2& at) {
+  const Paint paint{.stroke = "#8d3f69", .width = 2.5};
+  const Vec2 bow = at + Vec2(-9, -12);
+  svg.Circle(bow, 4.5, paint);
+  svg.Line(bow + Vec2(4.5, 0), bow + Vec2(19, 0), paint);
+  svg.Line(bow + Vec2(18, 0), bow + Vec2(18, 5), paint);
+  svg.Line(bow + Vec2(13, 0), bow + Vec2(13, 4), paint);
+}
+
+std::string DrawMicroGrid(std::uint64_t seed) {
+  const Trip<MicroGrid> trip = FindTrip<MicroGrid>(MicroGrid::kId, seed);
+  const MicroGrid& env = trip.concrete();
+  const GridLayout& grid = env.layout();
+  const double step = env.instance().step_length;
+  Svg svg = BeginPicture(
+      trip, GridKindName(grid.kind),
+      StrCat(grid.width, " x ", grid.height,
+             " cells; thick: wall, blue mark: one way, orange ring: step without a move"),
+      env.instance().rule);
+
+  const View view{Vec2::Zero(), 0.5 * step * (std::max(grid.width, grid.height) + 0.3)};
+  const Vec2 size(step * grid.width, step * grid.height);
+  const auto place = [&](int cell) {
+    const int column = cell % grid.width;
+    const int row = cell / grid.width;
+    return Vec2(step * (column + 0.5) - 0.5 * size.x(), step * (row + 0.5) - 0.5 * size.y());
+  };
+  const Vec2 corner = view({-0.5 * size.x(), 0.5 * size.y()});
+  for (int cell = 0; cell < grid.cells(); ++cell) {
+    const bool is_solid = grid.passable[static_cast<std::size_t>(cell)] == 0;
+    svg.Rect(view(place(cell) + Vec2(-0.5, 0.5) * step),
+             Vec2(step * view.pixels(), step * view.pixels()),
+             {.stroke = kLight, .fill = is_solid ? "#c4c4c4" : "#ffffff"});
+  }
+  for (int cell = 0; cell < grid.cells(); ++cell) {
+    const bool has_up = cell / grid.width + 1 < grid.height;
+    const bool has_right = cell % grid.width + 1 < grid.width;
+    if (has_up) DrawPassage(svg, view, grid, cell, 0, place(cell), step);
+    if (has_right) DrawPassage(svg, view, grid, cell, 1, place(cell), step);
+  }
+  svg.Rect(corner, size * view.pixels(), {.stroke = kDark, .width = 4.0});
+  MarkGoal(svg, view(place(grid.goal)), 0.32 * step * view.pixels());
+  const std::vector<Vec2> points = PositionsOf(env, trip.states);
+  DrawSteps(svg, view, points, 5.0);
+  if (grid.key >= 0) DrawKey(svg, view(place(grid.key)));
+  MarkStart(svg, view(points.front()));
+  MarkEnd(svg, view(points.back()));
+  DrawLegend(svg, "goal cell");
+  return svg.Document();
+}
+
+std::string DrawPointRooms(std::uint64_t seed) {
+  const Trip<PointRooms> trip = FindTrip<PointRooms>(PointRoomsModel::kId, seed);
+  const PointRoomsModel& model = trip.concrete().model();
+  const Walls& walls = model.walls;
+  const double half = walls.half_width();
+  Svg svg = BeginPicture(trip, model.layout.substr(0, model.layout.find(' ')),
+                         "point mass; thick: walls; one dot per step", model.rule);
+
+  const View view{Vec2::Zero(), 1.06 * half};
+  const auto wall_line = [&](const Wall& wall, double from, double to) {
+    const auto point = [&](double other) {
+      return wall.axis == 0 ? Vec2(wall.position, other) : Vec2(other, wall.position);
+    };
+    svg.Line(view(point(from)), view(point(to)), {.stroke = kDark, .width = 5.0});
+  };
+  for (int i = 0; i < walls.count(); ++i) {
+    const Wall& wall = walls[i];
+    std::vector<double> gaps(wall.gap.begin(), wall.gap.begin() + wall.gaps);
+    std::sort(gaps.begin(), gaps.end());
+    double from = -half;
+    for (const double gap : gaps) {
+      if (gap - wall.gap_half_width > from) wall_line(wall, from, gap - wall.gap_half_width);
+      from = gap + wall.gap_half_width;
+    }
+    if (from < half) wall_line(wall, from, half);
+  }
+  svg.Rect(view({-half, half}), Vec2::Constant(2.0 * half * view.pixels()),
+           {.stroke = kDark, .width = 4.0});
+  MarkGoal(svg, view(model.goal), model.radius * view.pixels());
+  std::vector<Vec2> points;
+  for (const auto& state : trip.states) points.push_back(view(state.position));
+  svg.Polyline(points, {.stroke = kPathColour, .width = 3.0});
+  for (const Vec2& p : points) svg.Circle(p, 3.0, {.fill = "#b36b00"});
+  MarkStart(svg, points.front());
+  MarkEnd(svg, points.back());
+  DrawLegend(svg, "goal area");
+  return svg.Document();
+}
+
+std::string DrawDubinsReacher(std::uint64_t seed) {
+  const Trip<DubinsReacher> trip = FindTrip<DubinsReacher>(DubinsReacherModel::kId, seed);
+  const DubinsReacherModel& model = trip.concrete().model();
+  const bool is_arm = model.task == ControlTask::kArm;
+  Svg svg = BeginPicture(trip, ControlTaskName(model.task),
+                         is_arm ? "two-link arm; later postures are darker; one dot per step"
+                                : "car with bounded turn rate; marks point along its heading",
+                         model.rule);
+
+  const View view{Vec2::Zero(), is_arm ? 1.1 * model.link.sum() : 1.3};
+  MarkGoal(svg, view(model.goal), model.radius * view.pixels());
+  const std::size_t count = trip.states.size();
+  std::vector<Vec2> points;
+  for (const auto& state : trip.states) points.push_back(view(state.position));
+  if (is_arm) {
+    constexpr std::size_t kPostures = 6;
+    for (std::size_t k = 0; k < kPostures; ++k) {
+      const auto& state = trip.states[k * (count - 1) / (kPostures - 1)];
+      const Vec2 elbow = model.link[0] * Vec2(std::cos(state.angle[0]), std::sin(state.angle[0]));
+      const std::array<Vec2, 3> joints = {view(Vec2::Zero()), view(elbow), view(state.position)};
+      const double opacity = 0.15 + 0.65 * static_cast<double>(k) / (kPostures - 1);
+      svg.Polyline(joints, {.stroke = kDark, .width = 5.0, .opacity = opacity});
+      svg.Circle(joints[1], 4.5, {.fill = kDark, .opacity = opacity});
+    }
+    svg.Circle(view(Vec2::Zero()), 8.0, {.stroke = kDark, .width = 2.5, .fill = "#ffffff"});
+  }
+  svg.Polyline(points, {.stroke = kPathColour, .width = 3.0});
+  for (std::size_t i = 0; i < count; ++i) {
+    const double heading = trip.states[i].angle[0];
+    if (is_arm) {
+      svg.Circle(points[i], 3.0, {.fill = "#b36b00"});
+    } else {
+      svg.Head(points[i], {std::cos(heading), -std::sin(heading)}, 11.0, {.fill = "#b36b00"});
+    }
+  }
+  MarkStart(svg, points.front());
+  MarkEnd(svg, points.back());
+  DrawLegend(svg, "goal area");
+  return svg.Document();
+}
+
+}  // namespace
+
+void WriteFigures(const std::filesystem::path& folder, std::uint64_t seed) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw UserError(StrCat("cannot make the folder ", folder.string(), ": ", error.message()));
+  }
+  WriteFileAtomically(folder / "graph-motif.svg", DrawGraphMotif(seed));
+  WriteFileAtomically(folder / "micro-grid.svg", DrawMicroGrid(seed));
+  WriteFileAtomically(folder / "point-rooms.svg", DrawPointRooms(seed));
+  WriteFileAtomically(folder / "dubins-reacher.svg", DrawDubinsReacher(seed));
+}
+
+}  // namespace msrl
