@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -36,6 +37,8 @@ const Vec2 kPanelCorner(30.0, 58.0);
 constexpr double kPanelSide = 400.0;
 const Vec2 kMatrixCorner(552.0, 88.0);
 constexpr double kMatrixSide = 350.0;
+constexpr double kLaneShift = 5.0;  // of arrows to the right of their line
+constexpr double kNodeTrim = 8.0;   // room for the circle of a node
 
 // The square of the plane that the left panel shows.
 struct View {
@@ -46,6 +49,17 @@ struct View {
   Vec2 operator()(const Vec2& p) const {
     const Vec2 offset = (p - centre) * pixels();
     return kPanelCorner + Vec2(0.5 * kPanelSide + offset.x(), 0.5 * kPanelSide - offset.y());
+  }
+
+  // All points, with room around them.
+  static View Around(std::span<const Vec2> points) {
+    Vec2 low = points[0];
+    Vec2 high = low;
+    for (const Vec2& p : points) {
+      low = low.cwiseMin(p);
+      high = high.cwiseMax(p);
+    }
+    return {0.5 * (low + high), 0.5 * (high - low).maxCoeff() * 1.15};
   }
 };
 
@@ -126,7 +140,7 @@ void DrawColourBar(Svg& svg, double largest) {
     const double y = 0.5 * kMatrixSide * (1.0 - t);
     svg.Line(corner + Vec2(14, y), corner + Vec2(18, y), {.stroke = kDark, .width = 0.8});
     const double value = t * t * t * largest;
-    svg.Text(corner + Vec2(21, y + 4), Fixed(value, largest < 10.0 ? 2 : 1), {.size = 11});
+    svg.Text(corner + Vec2(21, y + 4), Fixed(value, 2), {.size = 11});
   }
 }
 
@@ -147,9 +161,17 @@ void DrawMatrix(Svg& svg, const SegmentMatrix& matrix) {
     const double from = cell * static_cast<double>(block.offset);
     const double middle = from + 0.5 * cell * static_cast<double>(block.size);
     const std::string label = BlockLabel(block.name);
-    svg.Text(kMatrixCorner + Vec2(middle, -8), label, {.size = 13, .anchor = TextAnchor::kMiddle});
+    svg.Text(kMatrixCorner + Vec2(middle, -8), label, {.size = 12, .anchor = TextAnchor::kMiddle});
     svg.Text(kMatrixCorner + Vec2(-8, middle + 4.5), label,
              {.size = 13, .anchor = TextAnchor::kEnd});
+    // fine lines between the actions
+    const Index d = matrix.lift()->d();
+    for (Index i = d; i < block.size && block.role == BlockRole::kActionGeometry; i += d) {
+      const double at = from + cell * static_cast<double>(i);
+      const Paint fine{.stroke = "#b0b0b0", .width = 0.7};
+      svg.Line(kMatrixCorner + Vec2(at, 0), kMatrixCorner + Vec2(at, kMatrixSide), fine);
+      svg.Line(kMatrixCorner + Vec2(0, at), kMatrixCorner + Vec2(kMatrixSide, at), fine);
+    }
     if (block.offset == 0) continue;
     const Paint separator{.stroke = kDark, .width = 1.2};
     svg.Line(kMatrixCorner + Vec2(from, 0), kMatrixCorner + Vec2(from, kMatrixSide), separator);
@@ -172,9 +194,9 @@ void MarkGoal(Svg& svg, const Vec2& at, double radius) {
   svg.Circle(at, radius, {.stroke = kGoalColour, .width = 2.5});
 }
 
-// One arrow per step, each on the right of its line, so that ways back stay apart; a ring is a step
-// that did not move.
-void DrawSteps(Svg& svg, const View& view, const std::vector<Vec2>& points, double shift) {
+// One arrow per step, each on the right of its line, so that ways back stay apart, and `trim` short
+// of both ends; a ring is a step that did not move.
+void DrawSteps(Svg& svg, const View& view, const std::vector<Vec2>& points, double trim) {
   const Paint paint{.stroke = kPathColour, .width = 3.5};
   for (std::size_t i = 0; i + 1 < points.size(); ++i) {
     const Vec2 from = view(points[i]);
@@ -184,8 +206,8 @@ void DrawSteps(Svg& svg, const View& view, const std::vector<Vec2>& points, doub
       continue;
     }
     const Vec2 along = (to - from).normalized();
-    const Vec2 side = shift * Vec2(-along.y(), along.x());
-    svg.Arrow(from + side, to + side, 10.0, paint);
+    const Vec2 side(-kLaneShift * along.y(), kLaneShift * along.x());
+    svg.Arrow(from + trim * along + side, to - trim * along + side, 10.0, paint);
   }
 }
 
@@ -212,7 +234,8 @@ Svg BeginPicture(const Trip<Concrete>& trip, std::string_view kind, std::string_
   svg.Text({30, 28}, StrCat(spec.id, ": ", kind), heading);
   svg.Text({30, 46}, note, {.colour = "#555555"});
   svg.Text({kMatrixCorner.x(), 28}, "M(τ) = Σ ψ ψᵀ of the trajectory", heading);
-  svg.Text({kMatrixCorner.x(), 46}, "full lift of the position; colours by the entry's cube root",
+  svg.Text({kMatrixCorner.x(), 46},
+           "full lift of the position; colours by cube root; fine lines between actions",
            {.colour = "#555555"});
   svg.Rect(kPanelCorner, {kPanelSide, kPanelSide}, {.stroke = kLight, .fill = "#fcfcfc"});
 
@@ -245,13 +268,7 @@ std::string DrawGraphMotif(std::uint64_t seed) {
       StrCat(mdp.states, " nodes; edges: solid forward, dotted back, dashed side and chords"),
       instance.rule);
 
-  Vec2 low = instance.position[0];
-  Vec2 high = low;
-  for (const Vec2& p : instance.position) {
-    low = low.cwiseMin(p);
-    high = high.cwiseMax(p);
-  }
-  const View view{0.5 * (low + high), 0.5 * (high - low).maxCoeff() * 1.15};
+  const View view = View::Around(instance.position);
   constexpr std::string_view kDashes[] = {"", "1.5 5", "7 5"};
   for (int s = 0; s < mdp.states; ++s) {
     for (int a = 0; a < mdp.actions; ++a) {
@@ -260,8 +277,8 @@ std::string DrawGraphMotif(std::uint64_t seed) {
       const Vec2 from = view(instance.position[static_cast<std::size_t>(s)]);
       const Vec2 to = view(instance.position[static_cast<std::size_t>(next)]);
       const Vec2 along = (to - from).normalized();
-      const Vec2 side(-5.0 * along.y(), 5.0 * along.x());
-      svg.Arrow(from + 9.0 * along + side, to - 9.0 * along + side, 8.0,
+      const Vec2 side(-kLaneShift * along.y(), kLaneShift * along.x());
+      svg.Arrow(from + kNodeTrim * along + side, to - kNodeTrim * along + side, 8.0,
                 {.stroke = kGrey, .width = 1.4, .dash = kDashes[std::min(a, 2)]});
     }
   }
@@ -270,7 +287,7 @@ std::string DrawGraphMotif(std::uint64_t seed) {
   for (const Vec2& p : instance.position) {
     svg.Circle(view(p), 7.0, {.stroke = kDark, .width = 1.4, .fill = "#ffffff"});
   }
-  DrawSteps(svg, view, points, 5.0);
+  DrawSteps(svg, view, points, kNodeTrim);
   MarkStart(svg, view(points.front()));
   MarkEnd(svg, view(points.back()));
   DrawLegend(svg, "goal node");
@@ -302,7 +319,6 @@ void DrawPassage(Svg& svg, const View& view, const GridLayout& grid, int cell, i
     const double height = 0.8 * step * view.pixels();
     svg.Rect(middle - Vec2(4, 0.5 * height), {8, height},
              {.stroke = kDark, .width = 1.2, .fill = "#cc79a7"});
-    svg.Text(middle + Vec2(8, 0.5 * height), "door", {.size = 11, .colour = "#8d3f69"});
   }
 }
 
@@ -320,11 +336,11 @@ std::string DrawMicroGrid(std::uint64_t seed) {
   const MicroGrid& env = trip.concrete();
   const GridLayout& grid = env.layout();
   const double step = env.instance().step_length;
-  Svg svg = BeginPicture(
-      trip, GridKindName(grid.kind),
-      StrCat(grid.width, " x ", grid.height,
-             " cells; thick: wall, blue mark: one way, orange ring: step without a move"),
-      env.instance().rule);
+  std::string note = StrCat(grid.width, " x ", grid.height, " cells; thick: wall");
+  if (grid.kind == GridKind::kOneWay) note += ", blue mark: one way";
+  if (grid.key >= 0) note += ", purple: key and door";
+  note += ", ring: no move";
+  Svg svg = BeginPicture(trip, GridKindName(grid.kind), note, env.instance().rule);
 
   const View view{Vec2::Zero(), 0.5 * step * (std::max(grid.width, grid.height) + 0.3)};
   const Vec2 size(step * grid.width, step * grid.height);
@@ -349,7 +365,7 @@ std::string DrawMicroGrid(std::uint64_t seed) {
   svg.Rect(corner, size * view.pixels(), {.stroke = kDark, .width = 4.0});
   MarkGoal(svg, view(place(grid.goal)), 0.32 * step * view.pixels());
   const std::vector<Vec2> points = PositionsOf(env, trip.states);
-  DrawSteps(svg, view, points, 5.0);
+  DrawSteps(svg, view, points, 0.0);
   if (grid.key >= 0) DrawKey(svg, view(place(grid.key)));
   MarkStart(svg, view(points.front()));
   MarkEnd(svg, view(points.back()));
@@ -405,7 +421,17 @@ std::string DrawDubinsReacher(std::uint64_t seed) {
                                 : "car with bounded turn rate; marks point along its heading",
                          model.rule);
 
-  const View view{Vec2::Zero(), is_arm ? 1.1 * model.link.sum() : 1.3};
+  const auto elbow = [&](const DubinsReacherModel::State& state) -> Vec2 {
+    return model.link[0] * Vec2(std::cos(state.angle[0]), std::sin(state.angle[0]));
+  };
+  const Vec2 reach = Vec2::Constant(model.radius);
+  std::vector<Vec2> shown = {model.goal - reach, model.goal + reach};
+  for (const auto& state : trip.states) shown.push_back(state.position);
+  if (is_arm) {
+    shown.emplace_back(Vec2::Zero());
+    for (const auto& state : trip.states) shown.push_back(elbow(state));
+  }
+  const View view = View::Around(shown);
   MarkGoal(svg, view(model.goal), model.radius * view.pixels());
   const std::size_t count = trip.states.size();
   std::vector<Vec2> points;
@@ -414,8 +440,8 @@ std::string DrawDubinsReacher(std::uint64_t seed) {
     constexpr std::size_t kPostures = 6;
     for (std::size_t k = 0; k < kPostures; ++k) {
       const auto& state = trip.states[k * (count - 1) / (kPostures - 1)];
-      const Vec2 elbow = model.link[0] * Vec2(std::cos(state.angle[0]), std::sin(state.angle[0]));
-      const std::array<Vec2, 3> joints = {view(Vec2::Zero()), view(elbow), view(state.position)};
+      const std::array<Vec2, 3> joints = {view(Vec2::Zero()), view(elbow(state)),
+                                          view(state.position)};
       const double opacity = 0.15 + 0.65 * static_cast<double>(k) / (kPostures - 1);
       svg.Polyline(joints, {.stroke = kDark, .width = 5.0, .opacity = opacity});
       svg.Circle(joints[1], 4.5, {.fill = kDark, .opacity = opacity});
@@ -423,12 +449,15 @@ std::string DrawDubinsReacher(std::uint64_t seed) {
     svg.Circle(view(Vec2::Zero()), 8.0, {.stroke = kDark, .width = 2.5, .fill = "#ffffff"});
   }
   svg.Polyline(points, {.stroke = kPathColour, .width = 3.0});
+  Vec2 last = points[0];
   for (std::size_t i = 0; i < count; ++i) {
     const double heading = trip.states[i].angle[0];
     if (is_arm) {
       svg.Circle(points[i], 3.0, {.fill = "#b36b00"});
-    } else {
-      svg.Head(points[i], {std::cos(heading), -std::sin(heading)}, 11.0, {.fill = "#b36b00"});
+    } else if ((points[i] - last).norm() > 18.0) {
+      // turning on the spot would heap them up
+      svg.Head(points[i], {std::cos(heading), -std::sin(heading)}, 12.0, {.fill = "#b36b00"});
+      last = points[i];
     }
   }
   MarkStart(svg, points.front());
