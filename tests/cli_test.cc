@@ -182,6 +182,44 @@ TEST_F(CliTest, ABadTrajectoryLeavesNoOutputFile) {
   EXPECT_FALSE(fs::exists(npy));
 }
 
+TEST_F(CliTest, EnvsListsAndShowsEnvironments) {
+  const Outcome list = Run("envs");
+  EXPECT_EQ(list.exit_code, 0);
+  for (const char* id : {"graph-motif", "micro-grid", "point-rooms", "dubins-reacher",
+                         "four-rooms-sparse", "four-rooms-dense"}) {
+    EXPECT_NE(list.out.find(id), std::string::npos) << id;
+  }
+  const Outcome one = Run("envs micro-grid --set width=5");
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_NE(one.out.find("split"), std::string::npos);
+  ExpectUserError("envs micro-gird", "did you mean 'micro-grid'?");
+  ExpectUserError("envs micro-grid --set widht=5", "did you mean 'width'?");
+  ExpectUserError("envs micro-grid --set width=50", "width");
+  ExpectUserError("envs micro-grid --set width=wide", "needs a whole number, got 'wide'");
+  ExpectUserError("envs graph-motif --set motif=cicle", "needs one of");
+}
+
+TEST_F(CliTest, DiagnoseWritesRowsAndPictures) {
+  const fs::path figures = folder_ / "figures";
+  const Outcome outcome = Run("diagnose point-rooms --json --figures " + figures.string() +
+                              " --set seeds=2 --set queries=20 --set first_seed=0");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");  // no progress line where there is no terminal
+  const nlohmann::json rows = nlohmann::json::parse(outcome.out).at("rows");
+  ASSERT_EQ(rows.size(), 1u);
+  for (const char* key :
+       {"env", "diagnostic", "score", "std", "additive_error", "weaker", "paper"}) {
+    EXPECT_TRUE(rows[0].contains(key)) << key;
+  }
+  EXPECT_EQ(rows[0]["env"], "point-rooms");
+  EXPECT_EQ(rows[0]["paper"], 0.867);
+  EXPECT_TRUE(rows[0]["weaker"].contains("occupancy"));
+  EXPECT_TRUE(fs::exists(figures / "micro-grid.svg"));
+  ExpectUserError("diagnose graph-motiv", "did you mean 'graph-motif'?");
+  ExpectUserError("diagnose --set quries=3", "did you mean 'queries'?");
+  ExpectUserError("diagnose --set queries=3", "must be between 20 and");
+}
+
 TEST_F(CliTest, AFullDiskIsReported) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this system";
   const std::string command =

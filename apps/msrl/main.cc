@@ -11,6 +11,7 @@
 
 #include "describe.h"
 #include "diagnose.h"
+#include "envs.h"
 #include "msrl/core/check.h"
 
 namespace {
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
       "  msrl describe --help                           input format and options");
   msrl::app::AddDescribe(app);
   msrl::app::AddDiagnose(app);
+  msrl::app::AddEnvs(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());

@@ -40,9 +40,9 @@ struct Examples {
 // Segments of `count` instances, each with one random labelling.
 Examples Collect(const std::string& task, const std::string& split, int count, double noise,
                  std::uint64_t seed) {
-  const std::vector<std::string> options{"task=" + task, "split=" + split,
-                                         task == "dubins" ? "reward=velocity" : "reward=distance",
-                                         "scale=1"};
+  // the car without a goal has no border to get stuck at
+  const std::string reward = task == "dubins" ? "reward=velocity" : "reward=distance";
+  const std::vector<std::string> options{"task=" + task, "split=" + split, reward, "scale=1"};
   const std::unique_ptr<Env> env = MakeEnv("dubins-reacher", options);
   const auto lift = Lift::Make({LiftKind::kFull, static_cast<Index>(kSlots.size()), 2, {}});
   Rng rng(seed, "diagnose-dubins-reacher/" + task + "/" + split);
