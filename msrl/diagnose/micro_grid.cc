@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kPieceLength = 2;  // of the prefix, and of what is appended to it
 constexpr int kHorizon = 2 * kPieceLength;
-constexpr int kMaxInstances = 24;
+constexpr int kMaxInstances = 12;
 constexpr int kQueriesPerInstance = 10;
 
 // One transition of a walk over the states of an instance.
@@ -107,8 +108,8 @@ MicroGrid MakeGrid(const std::string& split, GridKind kind, Rng& rng) {
   MicroGridConfig config;
   config.common.split = split;
   config.kind = GridKindName(kind);
-  config.width = RandomInt(4, 5, rng);
-  config.height = 3;
+  config.width = RandomInt(3, 4, rng);
+  config.height = config.width == 3 ? RandomInt(3, 4, rng) : 3;
   MicroGrid grid(config);
   grid.Reset(rng.NextU64());
   return grid;
@@ -191,7 +192,14 @@ std::optional<Composition> DrawBlocked(const World& world, Blocked kind, int pre
       }
       case Blocked::kWalkedBack: {
         Walk piece = RandomWalk(world, AnyOf(world.starts, rng), piece_length, rng);
-        if (piece.back().to != exit || piece.front().from == exit) continue;
+        // prefix or piece is a loop: then they also make a legal walk with the piece not reversed,
+        // which has the same places under the same actions
+        const int entry = piece.front().from;
+        if (piece.back().to != exit || (entry != exit && drawn.prefix.front().from != exit) ||
+            std::all_of(piece.begin(), piece.end(),
+                        [](const Move& move) { return move.from == move.to; })) {
+          continue;
+        }
         for (Move& move : piece) std::swap(move.from, move.to);
         std::reverse(piece.begin(), piece.end());
         drawn.piece = std::move(piece);
@@ -213,40 +221,44 @@ SegmentMatrix Exact(const Lift::Ptr& lift, const World& world, const Composition
          Describe(lift, SegmentOf(world, composition.piece));
 }
 
-// Distances in a part of the descriptor: the Frobenius norm over some channels.
-class PartialDescriptor {
+// Distances to the reachable matrices, in the whole descriptor and in parts of it. With one-hot
+// actions most entries of the matrices vanish or repeat others; each is held once, and Frobenius
+// norms are sums weighted by how often it occurs.
+class DescriptorScan {
  public:
-  // `typical` is any generic matrix: entries that vanish there vanish for all one-hot actions.
-  PartialDescriptor(std::string name, const std::vector<Index>& channels,
-                    const SegmentMatrix& typical)
-      : name_(std::move(name)) {
-    for (std::size_t j = 0; j < channels.size(); ++j) {
-      for (std::size_t i = 0; i <= j; ++i) {
-        if (typical(channels[i], channels[j]) == 0.0) continue;
-        entries_.push_back({channels[i], channels[j], i == j ? 1.0 : std::sqrt(2.0)});
-      }
-    }
+  DescriptorScan(const Lift::Ptr& lift, Rng& rng) : typical_(Typical(lift, rng)) {
+    std::vector<std::string> all;
+    for (const LiftBlock& block : lift->blocks()) all.push_back(block.name);
+    const Index c = lift->FindBlock("c").offset;
+    AddPart("full", Channels(*lift, all));
+    AddPart("occupancy", {c, c + 1});
+    AddPart("without displacement", Channels(*lift, {{"c", "xi_c", "1"}}));
+    AddPart("without actions", Channels(*lift, {{"c", "delta", "1"}}));
   }
 
-  const std::string& name() const { return name_; }
+  std::size_t parts() const { return parts_.size(); }
+  const std::string& name(std::size_t part) const { return parts_[part].name; }
 
-  Eigen::MatrixXd operator()(std::span<const SegmentMatrix> matrices) const {
+  // The entries that are held, one column per matrix.
+  Eigen::MatrixXd Gather(std::span<const SegmentMatrix> matrices) const {
     Eigen::MatrixXd values(std::ssize(entries_), std::ssize(matrices));
     for (std::size_t n = 0; n < matrices.size(); ++n) {
       for (std::size_t k = 0; k < entries_.size(); ++k) {
-        const Entry& entry = entries_[k];
         values(static_cast<Index>(k), static_cast<Index>(n)) =
-            entry.weight * matrices[n](entry.row, entry.column);
+            matrices[n](entries_[k].first, entries_[k].second);
       }
     }
     return values;
   }
 
-  // For each candidate the distance to the nearest of the matrices.
-  std::vector<double> Nearest(std::span<const SegmentMatrix> candidates,
-                              std::span<const SegmentMatrix> matrices) const {
-    const Eigen::MatrixXd gallery = (*this)(matrices);
-    const Eigen::MatrixXd queries = (*this)(candidates);
+  // For each candidate the distance to the nearest reachable matrix; both as gathered.
+  std::vector<double> Nearest(std::size_t part, const Eigen::MatrixXd& candidates,
+                              const Eigen::MatrixXd& reachable) const {
+    const Part& p = parts_[part];
+    const Eigen::VectorXd weights =
+        Eigen::Map<const Eigen::VectorXd>(p.counts.data(), std::ssize(p.counts)).cwiseSqrt();
+    const Eigen::MatrixXd gallery = weights.asDiagonal() * reachable(p.rows, Eigen::all);
+    const Eigen::MatrixXd queries = weights.asDiagonal() * candidates(p.rows, Eigen::all);
     const Eigen::VectorXd norms = gallery.colwise().squaredNorm();
     const Eigen::MatrixXd products = gallery.transpose() * queries;
     std::vector<double> nearest;
@@ -258,42 +270,57 @@ class PartialDescriptor {
   }
 
  private:
-  struct Entry {
-    Index row = 0;
-    Index column = 0;
-    double weight = 1.0;
+  struct Part {
+    std::string name;
+    std::vector<Index> rows;     // of what is gathered
+    std::vector<double> counts;  // how often each occurs in this part of the matrix
   };
-  std::string name_;
-  std::vector<Entry> entries_;
-};
 
-std::vector<Index> Channels(const Lift& lift, std::span<const std::string> blocks) {
-  std::vector<Index> channels;
-  for (const std::string& name : blocks) {
-    const LiftBlock& block = lift.FindBlock(name);
-    for (Index i = 0; i < block.size; ++i) channels.push_back(block.offset + i);
+  // A generic matrix: entries that vanish or are equal here do so for all one-hot actions.
+  static SegmentMatrix Typical(const Lift::Ptr& lift, Rng& rng) {
+    constexpr Index kLength = 20;
+    Segment segment{Eigen::MatrixXd(lift->d(), kLength + 1),
+                    Eigen::MatrixXd::Zero(lift->q(), kLength), Eigen::VectorXd::Zero(kLength)};
+    for (double& value : segment.x.reshaped()) value = rng.Normal();
+    for (Index t = 0; t < kLength; ++t) segment.a(t % lift->q(), t) = 1.0;
+    return Describe(lift, segment);
   }
-  return channels;
-}
 
-std::vector<PartialDescriptor> Descriptors(const Lift::Ptr& lift, Rng& rng) {
-  constexpr Index kLength = 20;
-  Segment typical{Eigen::MatrixXd(lift->d(), kLength + 1),
-                  Eigen::MatrixXd::Zero(lift->q(), kLength), Eigen::VectorXd::Zero(kLength)};
-  for (double& value : typical.x.reshaped()) value = rng.Normal();
-  for (Index t = 0; t < kLength; ++t) typical.a(t % lift->q(), t) = 1.0;
-  const SegmentMatrix matrix = Describe(lift, typical);
+  static std::vector<Index> Channels(const Lift& lift, const std::vector<std::string>& blocks) {
+    std::vector<Index> channels;
+    for (const std::string& name : blocks) {
+      const LiftBlock& block = lift.FindBlock(name);
+      for (Index i = 0; i < block.size; ++i) channels.push_back(block.offset + i);
+    }
+    return channels;
+  }
 
-  std::vector<Index> all(static_cast<std::size_t>(lift->m()));
-  std::iota(all.begin(), all.end(), Index{0});
-  const Index c = lift->FindBlock("c").offset;
-  const std::vector<std::string> still = {"c", "xi_c", "1"};
-  const std::vector<std::string> without_actions = {"c", "delta", "1"};
-  return {PartialDescriptor("full", all, matrix),
-          PartialDescriptor("occupancy", {c, c + 1}, matrix),
-          PartialDescriptor("without displacement", Channels(*lift, still), matrix),
-          PartialDescriptor("without actions", Channels(*lift, without_actions), matrix)};
-}
+  void AddPart(std::string name, const std::vector<Index>& channels) {
+    std::map<Index, double> counts;
+    for (std::size_t j = 0; j < channels.size(); ++j) {
+      for (std::size_t i = 0; i <= j; ++i) {
+        const double value = typical_(channels[i], channels[j]);
+        if (value == 0.0) continue;
+        const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+          return std::abs(typical_(entry.first, entry.second) - value) < 1e-11;
+        });
+        const Index row = same - entries_.begin();
+        if (same == entries_.end()) entries_.emplace_back(channels[i], channels[j]);
+        counts[row] += i == j ? 1.0 : 2.0;
+      }
+    }
+    Part part{.name = std::move(name), .rows = {}, .counts = {}};
+    for (const auto& [row, count] : counts) {
+      part.rows.push_back(row);
+      part.counts.push_back(count);
+    }
+    parts_.push_back(std::move(part));
+  }
+
+  SegmentMatrix typical_;
+  std::vector<std::pair<Index, Index>> entries_;
+  std::vector<Part> parts_;
+};
 
 double Mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -302,7 +329,8 @@ double Mean(const std::vector<double>& values) {
 int InstanceCount(int queries) {
   return std::clamp(queries / kQueriesPerInstance, 4, kMaxInstances);
 }
-int PerInstance(int queries) { return (queries - 1) / InstanceCount(queries) + 1; }
+// At least one candidate of each kind.
+int PerInstance(int queries) { return std::max(4, (queries - 1) / InstanceCount(queries) + 1); }
 
 // Scores of candidates that are observed with noise.
 struct Detection {
@@ -386,11 +414,18 @@ double Share(int part, int whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// Of prefix and piece. Mostly short of the full horizon, where a certificate takes longest.
+std::pair<int, int> DrawLengths(Rng& rng) {
+  if (rng.Bernoulli(0.05)) return {kPieceLength, kPieceLength};
+  const int prefix = RandomInt(1, kPieceLength, rng);
+  return {prefix, RandomInt(1, kPieceLength + 1 - prefix, rng)};
+}
+
 void CertifyReal(const Lift::Ptr& lift, const World& world, const ReachableSet& reachable,
                  int count, Rng& rng, Certificates& certificates) {
   for (int i = 0; i < count; ++i) {
-    const Composition real =
-        DrawReal(world, RandomInt(1, kPieceLength, rng), RandomInt(1, kPieceLength, rng), rng);
+    const auto [prefix_length, piece_length] = DrawLengths(rng);
+    const Composition real = DrawReal(world, prefix_length, piece_length, rng);
     ++certificates.real;
     certificates.real_certified +=
         ExactObstruction(Exact(lift, world, real), reachable).certified() ? 1 : 0;
@@ -400,8 +435,7 @@ void CertifyReal(const Lift::Ptr& lift, const World& world, const ReachableSet& 
 void CertifyBlocked(const Lift::Ptr& lift, const World& world, const ReachableSet& reachable,
                     int count, Rng& rng, Certificates& certificates) {
   for (int i = 0; i < count; ++i) {
-    const int prefix_length = RandomInt(1, kPieceLength, rng);
-    const int piece_length = RandomInt(1, kPieceLength, rng);
+    const auto [prefix_length, piece_length] = DrawLengths(rng);
     const std::optional<Composition> blocked =
         world.phases == 1
             ? DrawBlocked(world, Blocked::kOneWay, prefix_length, piece_length, rng)
@@ -442,25 +476,34 @@ struct OneStep {
   Move move;
 };
 
-OneStep DrawOneStep(const World& world, bool blocked, Rng& rng) {
+OneStep DrawRealStep(const World& world, Rng& rng) {
+  const int junction = AnyOf(world.starts, rng);
+  // without phases only moves can be blocked: staying is left out of both classes
+  const int actions = world.phases > 1 ? MicroGrid::kActions : MicroGrid::kStay;
+  const int action = static_cast<int>(rng.Index(actions));
+  return {junction, {junction, action, world.Next(junction, action)}};
+}
+
+OneStep DrawBlockedStep(const World& world, Rng& rng) {
+  const OneStep model = DrawRealStep(world, rng);
+  const bool moves = model.move.to != model.junction;
   for (;;) {
-    const int junction = AnyOf(world.starts, rng);
-    const int action = static_cast<int>(rng.Index(world.mdp.actions));
-    const int next = world.Next(junction, action);
-    if (!blocked) return {junction, {junction, action, next}};
+    const auto [junction, real] = DrawRealStep(world, rng);
     if (world.phases > 1) {
       if (world.PhaseOf(junction) != 0) continue;
       const int held = world.InPhase(junction, RandomInt(1, world.phases - 1, rng));
-      return {junction, {held, action, world.Next(held, action)}};
+      return {junction, {held, real.action, world.Next(held, real.action)}};
     }
-    // in a sibling layout the passage is open where there is a wall, or closed where there is none
-    if (action == MicroGrid::kStay) continue;
-    if (next != junction) return {junction, {junction, action, junction}};
-    const Eigen::Vector2d shift((action == 1) - (action == 3), (action == 0) - (action == 2));
+    // a sibling layout has a wall where here is none, or none where here is one; as often as real
+    // steps stay or move, so that the step alone says nothing
+    if ((real.to == junction) != moves) continue;
+    if (!moves) return {junction, {junction, real.action, junction}};
+    const Eigen::Vector2d shift((real.action == 1) - (real.action == 3),
+                                (real.action == 0) - (real.action == 2));
     for (const int other : world.starts) {
       const Eigen::Vector2d gap =
           world.nodes.col(other).head<2>() - world.nodes.col(junction).head<2>() - shift;
-      if (gap.norm() < 0.01) return {junction, {junction, action, other}};
+      if (gap.norm() < 0.01) return {junction, {junction, real.action, other}};
     }
   }
 }
@@ -470,7 +513,7 @@ ProxyExamples DrawProxyExamples(const std::string& split, const DiagnoseConfig& 
   ProxyExamples examples;
   const int instances = std::max(4, count / 20);
   constexpr Index kLocal = 2 * MicroGrid::kActions;
-  for (int n = 0; n < count; ++n) examples.labels.push_back(rng.Bernoulli(0.5) ? 1 : 0);
+  for (int n = 0; n < count; ++n) examples.labels.push_back(n % 2);
   int done = 0;
   for (int i = 0; i < instances; ++i) {
     MicroGrid grid = MakeGrid(split, i % 2 == 0 ? GridKind::kOneWay : GridKind::kKeyDoor, rng);
@@ -481,8 +524,8 @@ ProxyExamples DrawProxyExamples(const std::string& split, const DiagnoseConfig& 
       return seen;
     };
     for (; done < count * (i + 1) / instances; ++done) {
-      const OneStep step =
-          DrawOneStep(world, examples.labels[static_cast<std::size_t>(done)] == 1, rng);
+      const bool blocked = examples.labels[static_cast<std::size_t>(done)] == 1;
+      const OneStep step = blocked ? DrawBlockedStep(world, rng) : DrawRealStep(world, rng);
       const int extra_size = grid.instance().extra_size;
       Eigen::VectorXd local(kLocal + extra_size);
       for (int a = 0; a < MicroGrid::kActions; ++a) {
@@ -536,7 +579,8 @@ SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed) {
   constexpr int kTrainingExamples = 2000;
   Rng rng(seed, "diagnose-micro-grid/proxy");
   const ProxyExamples train = DrawProxyExamples("train", config, kTrainingExamples, rng);
-  const ProxyExamples test = DrawProxyExamples("held-out", config, config.queries, rng);
+  const ProxyExamples test =
+      DrawProxyExamples("held-out", config, std::max(20, config.queries), rng);
   return {.diagnostic = "learned obstruction proxy",
           .metric = "AUROC",
           .headline = false,
@@ -577,10 +621,10 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
   Rng exact(seed, "diagnose-micro-grid/certificates");
   Rng covers(seed, "diagnose-micro-grid/covers");
 
-  const std::vector<PartialDescriptor> descriptors = Descriptors(lift, rng);
+  const DescriptorScan scan(lift, rng);
   Detection detection;
-  detection.real.resize(descriptors.size());
-  detection.blocked.resize(descriptors.size());
+  detection.real.resize(scan.parts());
+  detection.blocked.resize(scan.parts());
   Certificates certificates;
   std::vector<double> additive_errors;
   std::vector<double> gluing_errors;
@@ -616,8 +660,10 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
       candidates.push_back(observe(*blocked));
       labels.push_back(static_cast<int>(rule));
     }
-    for (std::size_t k = 0; k < descriptors.size(); ++k) {
-      const std::vector<double> scores = descriptors[k].Nearest(candidates, reachable.At(kHorizon));
+    const Eigen::MatrixXd gallery = scan.Gather(reachable.At(kHorizon));
+    const Eigen::MatrixXd queries = scan.Gather(candidates);
+    for (std::size_t k = 0; k < scan.parts(); ++k) {
+      const std::vector<double> scores = scan.Nearest(k, queries, gallery);
       for (std::size_t n = 0; n < scores.size(); ++n) {
         const int label = labels[n];
         (label < 0 ? detection.real[k] : detection.blocked[k][static_cast<std::size_t>(label)])
@@ -631,7 +677,7 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
     }
 
     CertifyReal(lift, world, reachable, per_instance, exact, certificates);
-    CertifyBlocked(lift, world, reachable, per_instance, exact, certificates);
+    CertifyBlocked(lift, world, reachable, (per_instance + 1) / 2, exact, certificates);
 
     constexpr int kLongWalk = 24;
     const Segment walk =
@@ -648,8 +694,8 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
                        .headline = true,
                        .score = detection.Auc(0),
                        .weaker = {}};
-  for (std::size_t k = 1; k < descriptors.size(); ++k) {
-    headline.weaker.emplace_back(descriptors[k].name(), detection.Auc(k));
+  for (std::size_t k = 1; k < scan.parts(); ++k) {
+    headline.weaker.emplace_back(scan.name(k), detection.Auc(k));
   }
   headline.weaker.emplace_back("chance", 0.5);
   outcome.diagnostics.push_back(std::move(headline));
@@ -662,9 +708,8 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
                      .headline = false,
                      .score = Auroc(detection.blocked[0][rule], detection.real[0]),
                      .weaker = {}};
-    for (std::size_t k = 1; k < descriptors.size(); ++k) {
-      part.weaker.emplace_back(descriptors[k].name(),
-                               Auroc(detection.blocked[k][rule], detection.real[k]));
+    for (std::size_t k = 1; k < scan.parts(); ++k) {
+      part.weaker.emplace_back(scan.name(k), Auroc(detection.blocked[k][rule], detection.real[k]));
     }
     part.weaker.emplace_back("chance", 0.5);
     outcome.diagnostics.push_back(std::move(part));
