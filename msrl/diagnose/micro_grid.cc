@@ -441,10 +441,13 @@ void CertifyBlocked(const Lift::Ptr& lift, const World& world, const ReachableSe
             ? DrawBlocked(world, Blocked::kOneWay, prefix_length, piece_length, rng)
             : DrawPhaseJump(world, prefix_length, piece_length, rng.Bernoulli(0.2), rng);
     if (!blocked) continue;
+    const bool certified = ExactObstruction(Exact(lift, world, *blocked), reachable).certified();
+    const bool same_transitions = SameTransitionsAsLegalWalk(*lift, world, *blocked);
+    // the matrix is that of the legal walk, hence reachable
+    MSRL_CHECK(!certified || !same_transitions);
     ++certificates.blocked;
-    certificates.blocked_certified +=
-        ExactObstruction(Exact(lift, world, *blocked), reachable).certified() ? 1 : 0;
-    certificates.same_transitions += SameTransitionsAsLegalWalk(*lift, world, *blocked) ? 1 : 0;
+    certificates.blocked_certified += certified ? 1 : 0;
+    certificates.same_transitions += same_transitions ? 1 : 0;
   }
 }
 
