@@ -265,7 +265,8 @@ std::string DrawGraphMotif(std::uint64_t seed) {
   const FiniteMdp& mdp = instance.mdp;
   Svg svg = BeginPicture(
       trip, MotifName(trip.concrete().motif()),
-      StrCat(mdp.states, " nodes; edges: solid forward, dotted back, dashed side and chords"),
+      StrCat(mdp.states,
+             " nodes; solid: forward, dotted: back, dashed: side or chord, ring: no move"),
       instance.rule);
 
   const View view = View::Around(instance.position);
