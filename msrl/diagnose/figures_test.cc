@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,7 +96,7 @@ TEST(SvgTest, EscapesTextAndFormatsNumbers) {
 }
 
 TEST_F(FiguresTest, WritesOneSelfContainedPicturePerFamily) {
-  // many seeds, so that every kind of instance is drawn
+  std::set<std::string> kinds;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     WriteFigures(folder_ / "new" / "folder", seed);
     for (const char* file : kFiles) {
@@ -105,11 +108,18 @@ TEST_F(FiguresTest, WritesOneSelfContainedPicturePerFamily) {
       for (const char* part : {"horizon T = ", "instance: ", "reward: ", "return "}) {
         ASSERT_NE(text.find(part), std::string::npos) << file << " lacks " << part;
       }
+      const std::size_t kind = text.find("instance: ") + 10;
+      kinds.insert(text.substr(kind, text.find(' ', kind) - kind));
       ASSERT_EQ(text.find("href"), std::string::npos);
       ASSERT_EQ(text.find("nan"), std::string::npos);
       ASSERT_EQ(text.find("inf"), std::string::npos);
     }
   }
+  // every kind of instance with a goal was drawn
+  EXPECT_EQ(kinds,
+            (std::set<std::string>{"path", "cycle", "branch", "reversal-pair", "lollipop", "open",
+                                   "maze", "bottleneck", "blocked", "one-way", "key-door", "loop",
+                                   "wall", "corridor", "dubins", "arm"}));
 }
 
 TEST_F(FiguresTest, SameSeedSameBytes) {
