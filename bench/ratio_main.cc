@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   RatioReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
 
+  if (msrl::bench::Promises().empty()) return 0;
   std::printf("\n%-64s %9s %9s\n", "ratio of median times", "measured", "promised");
   for (const msrl::bench::Promise& promise : msrl::bench::Promises()) {
     const double slow = reporter.Median(promise.slow);

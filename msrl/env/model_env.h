@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "msrl/core/check.h"
 #include "msrl/core/config.h"
 #include "msrl/env/env.h"
 #include "msrl/env/instance.h"
@@ -72,6 +73,8 @@ class ModelEnv : public EnvBase, private Expert {
   using Config = typename Model::Config;
   using State = typename Model::State;
   static constexpr int kRolloutSteps = 150;
+  // Far beyond what an episode can reach, far below what overflows.
+  static constexpr double kMaxStateMagnitude = 1e6;
 
   explicit ModelEnv(Config config)
       : EnvBase(Model::Spec(config), ToToml(ListFields(config))), config_(std::move(config)) {}
@@ -105,7 +108,12 @@ class ModelEnv : public EnvBase, private Expert {
   }
   void ReadState(ByteReader& reader, std::uint64_t seed) override {
     State state;
-    state.Fields([&](double& value) { value = reader.FiniteDouble(); });
+    state.Fields([&](double& value) {
+      value = reader.FiniteDouble();
+      if (std::abs(value) > kMaxStateMagnitude) {
+        throw UserError(StrCat(spec_.id, ": snapshot holds ", value, ", which no state can be"));
+      }
+    });
     const Rng noise(reader.RngState());
     reader.RequireEnd();
     EnsureInstance(seed);
