@@ -6,19 +6,12 @@
 #include <limits>
 
 #include "msrl/core/check.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
-template <typename Function>
-std::string MessageOf(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::UserErrorText;
 
 TEST(Bytes, ReadsBackWhatWasWritten) {
   Rng rng(7, "bytes");
@@ -59,7 +52,7 @@ TEST(Bytes, IsLittleEndian) {
 
 TEST(Bytes, RefusesTooFewBytes) {
   const std::vector<std::byte> three(3);
-  EXPECT_EQ(MessageOf([&] { ByteReader(three, "snapshot").U64(); }),
+  EXPECT_EQ(UserErrorText([&] { ByteReader(three, "snapshot").U64(); }),
             "snapshot ends too early (3 bytes left, 8 wanted)");
   ByteWriter writer;
   writer.U64(std::numeric_limits<std::uint64_t>::max());
@@ -70,17 +63,17 @@ TEST(Bytes, RefusesLeftOverBytes) {
   const std::vector<std::byte> three(3);
   ByteReader reader(three, "snapshot");
   reader.U8();
-  EXPECT_EQ(MessageOf([&] { reader.RequireEnd(); }), "snapshot has 2 bytes too many");
+  EXPECT_EQ(UserErrorText([&] { reader.RequireEnd(); }), "snapshot has 2 bytes too many");
 }
 
 TEST(Bytes, RefusesImpossibleValues) {
   ByteWriter writer;
   writer.U8(2);
-  EXPECT_EQ(MessageOf([&] { ByteReader(writer.bytes(), "snapshot").Bool(); }),
+  EXPECT_EQ(UserErrorText([&] { ByteReader(writer.bytes(), "snapshot").Bool(); }),
             "snapshot holds 2 where true or false is stored");
   ByteWriter number;
   number.I64(9);
-  EXPECT_EQ(MessageOf([&] { ByteReader(number.bytes(), "snapshot").I64In(0, 8); }),
+  EXPECT_EQ(UserErrorText([&] { ByteReader(number.bytes(), "snapshot").I64In(0, 8); }),
             "snapshot holds 9 where 0 to 8 is possible");
   ByteWriter infinite;
   infinite.Double(std::numeric_limits<double>::infinity());

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "msrl/core/check.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
@@ -26,12 +26,7 @@ struct ExampleConfig {
 
 std::string MessageOf(const std::string& assignment) {
   ExampleConfig config;
-  try {
-    SetField(config, assignment);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::UserErrorText([&] { SetField(config, assignment); });
 }
 
 TEST(Config, SetsEveryKindOfField) {

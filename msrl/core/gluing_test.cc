@@ -8,6 +8,7 @@
 #include "msrl/core/check.h"
 #include "msrl/testing/generators.h"
 #include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
@@ -116,13 +117,8 @@ TEST(Gluing, AnyFamilyHasAGluedCandidate) {
 }
 
 TEST(Gluing, RefusesBadCovers) {
-  const auto cover_error = [](std::vector<Interval> cover) -> std::string {
-    try {
-      RequireCover(cover, 10);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto cover_error = [](const std::vector<Interval>& cover) {
+    return testing::UserErrorText([&] { RequireCover(cover, 10); });
   };
   EXPECT_EQ(cover_error({{0, 10}}), "no error");
   EXPECT_EQ(cover_error({{0, 4}, {5, 10}}), "the intervals do not cover transition 4 of 10");

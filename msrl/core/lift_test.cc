@@ -11,22 +11,15 @@
 #include "msrl/core/segment_matrix.h"
 #include "msrl/testing/allocation_counter.h"
 #include "msrl/testing/generators.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
+using testing::UserErrorText;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-template <typename Function>
-std::string MessageOf(const Function& function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Lift, HasThePapersDimensions) {
   EXPECT_EQ(Lift::Make({LiftKind::kCompact, 8, 10, {}})->m(), 28);
@@ -94,7 +87,7 @@ TEST(Lift, RefusesNonFiniteInputAndNamesTheChannel) {
   Eigen::VectorXd psi(lift->m());
   const auto message = [&](const Eigen::VectorXd& x0, const Eigen::VectorXd& action, double r,
                            const Eigen::VectorXd& x1) {
-    return MessageOf([&] { lift->Apply(x0, action, r, x1, psi); });
+    return UserErrorText([&] { lift->Apply(x0, action, r, x1, psi); });
   };
   EXPECT_EQ(message(Eigen::Vector2d(1, kNan), a, 0, x), "x[1] 'north' is nan");
   EXPECT_EQ(message(x, a, 0, Eigen::Vector2d(-kInf, 0)), "next x[0] 'east' is -inf");
@@ -117,13 +110,13 @@ TEST(Lift, NamesKindsBothWays) {
   for (const char* name : {"full", "compact", "compact-no-action", "compact-no-reward"}) {
     EXPECT_EQ(LiftKindName(LiftKindFromName(name)), name);
   }
-  EXPECT_NE(MessageOf([] { LiftKindFromName("compct"); }).find("did you mean 'compact'?"),
+  EXPECT_NE(UserErrorText([] { LiftKindFromName("compct"); }).find("did you mean 'compact'?"),
             std::string::npos);
 }
 
 TEST(Lift, UnknownBlockNamesTheNearest) {
   const auto lift = Lift::Make({LiftKind::kFull, 2, 1, {}});
-  EXPECT_EQ(MessageOf([&] { lift->FindBlock("dleta"); }),
+  EXPECT_EQ(UserErrorText([&] { lift->FindBlock("dleta"); }),
             "the full lift has no block 'dleta'; did you mean 'delta'?");
 }
 

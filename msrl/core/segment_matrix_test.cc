@@ -11,6 +11,7 @@
 #include "msrl/core/segment.h"
 #include "msrl/testing/generators.h"
 #include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
@@ -19,6 +20,7 @@ using testing::DrawScene;
 using testing::NaiveMatrix;
 using testing::Scene;
 using testing::Tol;
+using testing::UserErrorText;
 
 // Theorem "Well-definedness up to gauge", first part.
 RC_GTEST_PROP(SegmentMatrixProperty, IsTheSumOfOuterProducts, ()) {
@@ -121,15 +123,11 @@ TEST(SegmentMatrix, RefusesToMixLifts) {
   EXPECT_THROW(a -= b, UserError);
   EXPECT_THROW(a.Inner(b), UserError);
   EXPECT_THROW(a.Distance(b), UserError);
-  try {
-    a += b;
-  } catch (const UserError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("compact d=2 q=2 [x 2, dx 2, a 2, r 1, 1 1]"), std::string::npos) << text;
-    EXPECT_NE(text.find("full d=2 q=2 [c 2, delta 2, xi_c 4, xi_delta 4, r 1, 1 1]"),
-              std::string::npos)
-        << text;
-  }
+  const std::string text = UserErrorText([&] { a += b; });
+  EXPECT_NE(text.find("compact d=2 q=2 [x 2, dx 2, a 2, r 1, 1 1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("full d=2 q=2 [c 2, delta 2, xi_c 4, xi_delta 4, r 1, 1 1]"),
+            std::string::npos)
+      << text;
 }
 
 TEST(SegmentMatrix, EqualLiftsMadeTwiceMix) {

@@ -8,6 +8,7 @@
 #include "msrl/core/check.h"
 #include "msrl/testing/generators.h"
 #include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
@@ -16,6 +17,7 @@ using testing::DrawScene;
 using testing::NaiveMatrix;
 using testing::Scene;
 using testing::Tol;
+using testing::UserErrorText;
 
 // Theorem "Composition": M(a * b) = M(a) + M(b), to 1e-12 relative (the paper reports 3e-7 to
 // 2e-5).
@@ -106,12 +108,7 @@ TEST(Segment, DescribeNamesStepAndChannel) {
   const auto lift = Lift::Make({LiftKind::kFull, 2, 1, {}});
   Segment segment = SmallSegment();
   segment.a(0, 2) = std::nan("");
-  try {
-    Describe(lift, segment);
-    FAIL() << "no error";
-  } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "step 2: a[0] is nan");
-  }
+  EXPECT_EQ(UserErrorText([&] { Describe(lift, segment); }), "step 2: a[0] is nan");
 }
 
 TEST(Segment, DescribeRefusesSizesThatDoNotFit) {

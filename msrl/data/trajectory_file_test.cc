@@ -3,26 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "msrl/core/check.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
 std::string JsonError(std::string_view text) {
-  try {
-    ParseTrajectoryJson(text, "f");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::UserErrorText([&] { ParseTrajectoryJson(text, "f"); });
 }
 
 std::string CsvError(std::string_view text) {
-  try {
-    ParseTrajectoryCsv(text, "f");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::UserErrorText([&] { ParseTrajectoryCsv(text, "f"); });
 }
 
 TEST(TrajectoryJson, ReadsTheSchema) {

@@ -2,20 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "msrl/core/check.h"
 #include "msrl/env/graph_motif.h"
 #include "msrl/env/time_limit.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
 std::string ErrorOf(std::string_view id, const std::vector<std::string>& options) {
-  try {
-    MakeEnv(id, options)->Reset(1);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::UserErrorText([&] { MakeEnv(id, options)->Reset(1); });
 }
 
 TEST(Registry, NamesTheNearestEnvironment) {

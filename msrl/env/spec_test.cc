@@ -5,11 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "msrl/core/check.h"
 #include "msrl/env/registry.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
+
+using testing::UserErrorText;
 
 EnvSpec Discrete(int size) {
   EnvSpec spec;
@@ -22,16 +24,6 @@ EnvSpec Continuous(int size) {
   EnvSpec spec = Discrete(size);
   spec.action.kind = ActionKind::kContinuous;
   return spec;
-}
-
-template <typename Function>
-std::string MessageOf(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Spec, AllEnvironmentsShareOneLift) {
@@ -59,20 +51,20 @@ TEST(Spec, RefusesBadActions) {
   const double two[] = {0.0, 0.0};
   const double bad[] = {0.0, std::numeric_limits<double>::quiet_NaN()};
   double out[2];
-  EXPECT_EQ(MessageOf([&] { RequireIndex(Discrete(4), Action::Discrete(4)); }),
+  EXPECT_EQ(UserErrorText([&] { RequireIndex(Discrete(4), Action::Discrete(4)); }),
             "test: action 4 is not in 0 to 3");
-  EXPECT_EQ(MessageOf([&] { RequireIndex(Discrete(4), Action::Discrete(-1)); }),
+  EXPECT_EQ(UserErrorText([&] { RequireIndex(Discrete(4), Action::Discrete(-1)); }),
             "test: action -1 is not in 0 to 3");
-  EXPECT_EQ(MessageOf([&] { RequireIndex(Discrete(4), Action::Continuous(two)); }),
+  EXPECT_EQ(UserErrorText([&] { RequireIndex(Discrete(4), Action::Continuous(two)); }),
             "test: continuous action given, but the actions are 0 to 3");
-  EXPECT_EQ(MessageOf([&] { RequireClipped(Continuous(2), Action::Discrete(0), out); }),
+  EXPECT_EQ(UserErrorText([&] { RequireClipped(Continuous(2), Action::Discrete(0), out); }),
             "test: discrete action given, but an action is 2 numbers in [-1, 1]");
-  EXPECT_EQ(MessageOf([&] { RequireClipped(Continuous(3), Action::Continuous(two), out); }),
+  EXPECT_EQ(UserErrorText([&] { RequireClipped(Continuous(3), Action::Continuous(two), out); }),
             "test: action has 2 entries, needs 3");
-  EXPECT_EQ(MessageOf([&] { RequireClipped(Continuous(2), Action::Continuous(bad), out); }),
+  EXPECT_EQ(UserErrorText([&] { RequireClipped(Continuous(2), Action::Continuous(bad), out); }),
             "test: action[1] is nan");
   std::array<double, kActionCodeSize> code;
-  EXPECT_EQ(MessageOf([&] { EmbedAction(Discrete(11), Action::Discrete(0), code); }),
+  EXPECT_EQ(UserErrorText([&] { EmbedAction(Discrete(11), Action::Discrete(0), code); }),
             "test: 11 actions don't fit into a code of 10");
 }
 
