@@ -6,7 +6,6 @@
 #include <Eigen/Cholesky>
 #include <array>
 #include <cmath>
-#include <functional>
 
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
@@ -70,8 +69,6 @@ Examples Collect(const std::string& task, const std::string& split, int count, d
   return examples;
 }
 
-using FeatureMap = std::function<Eigen::VectorXd(const SegmentMatrix&)>;
-
 // The least-squares answer to "how do these channels move the state?", delta = B z, read off the
 // normal equations that the matrix holds.
 Eigen::VectorXd TransportOperator(const SegmentMatrix& matrix,
@@ -98,22 +95,14 @@ Eigen::VectorXd TransportOperator(const SegmentMatrix& matrix,
   return solution.reshaped();
 }
 
-Eigen::MatrixXd Features(const Examples& examples, const FeatureMap& map) {
-  Eigen::MatrixXd features;
-  for (std::size_t n = 0; n < examples.matrices.size(); ++n) {
-    const Eigen::VectorXd values = map(examples.matrices[n]);
-    if (n == 0) features.resize(values.size(), static_cast<Index>(examples.matrices.size()));
-    features.col(static_cast<Index>(n)) = values;
-  }
-  return features;
-}
-
 // Top-1 retrieval among eight segments, one per labelling, in the space of class scores that ridge
 // regression learns on the training instances.
 double RetrievalAccuracy(const Examples& train, const Examples& held_out, const FeatureMap& map,
                          std::uint64_t seed) {
-  const RidgeClassifier classifier(Features(train, map), train.labels, kLabellings, kPenalty);
-  Eigen::MatrixXd scores = classifier.Scores(Features(held_out, map)).array() - 1.0 / kLabellings;
+  const RidgeClassifier classifier(StackColumns(train.matrices, map), train.labels, kLabellings,
+                                   kPenalty);
+  Eigen::MatrixXd scores =
+      classifier.Scores(StackColumns(held_out.matrices, map)).array() - 1.0 / kLabellings;
   scores.colwise().normalize();  // instances differ in how strongly actions act, not only in which
   std::array<std::vector<Index>, kLabellings> by_label;
   for (std::size_t n = 0; n < held_out.labels.size(); ++n) {

@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "msrl/core/check.h"
 
@@ -37,6 +38,17 @@ Eigen::VectorXd BlockEntries(const SegmentMatrix& matrix, std::span<const std::s
     for (std::size_t i = 0; i <= j; ++i) entries[k++] = matrix(channels[i], channels[j]);
   }
   return entries;
+}
+
+Eigen::MatrixXd StackColumns(std::span<const SegmentMatrix> matrices, const FeatureMap& features) {
+  Eigen::MatrixXd columns;
+  for (std::size_t n = 0; n < matrices.size(); ++n) {
+    const Eigen::VectorXd values = features(matrices[n]);
+    if (n == 0) columns.resize(values.size(), std::ssize(matrices));
+    MSRL_CHECK_EQ(values.size(), columns.rows());
+    columns.col(static_cast<Index>(n)) = values;
+  }
+  return columns;
 }
 
 double AdditiveError(const Lift::Ptr& lift, const Segment& segment) {

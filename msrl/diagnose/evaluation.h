@@ -3,6 +3,7 @@
 #define MSRL_DIAGNOSE_EVALUATION_H_
 
 #include <Eigen/Core>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ Segment WalkedBack(const Segment& segment);
 // The entries of a matrix whose row and column both lie in the named blocks, as a vector. With all
 // blocks this is the whole descriptor; with "c" alone it is occupancy.
 Eigen::VectorXd BlockEntries(const SegmentMatrix& matrix, std::span<const std::string> blocks);
+
+// What a diagnostic reads off a matrix; as many numbers for every matrix of one lift.
+using FeatureMap = std::function<Eigen::VectorXd(const SegmentMatrix&)>;
+
+// The features of many matrices, one column each. InvariantError if they differ in number.
+Eigen::MatrixXd StackColumns(std::span<const SegmentMatrix> matrices, const FeatureMap& features);
 
 // |M(whole) - M(first part) - M(second part)|_F for a cut in the middle.
 double AdditiveError(const Lift::Ptr& lift, const Segment& segment);

@@ -57,6 +57,24 @@ TEST(RidgeClassifier, LearnsASeparableProblemAndNotNoise) {
   EXPECT_LT(RidgeClassifier(train, train_labels, 3, 1e-3).Accuracy(test, labels), 0.45);
 }
 
+TEST(StackColumns, HoldsTheFeaturesInOrder) {
+  const auto lift = Lift::Make({LiftKind::kFull, 1, 0, {}});
+  std::vector<SegmentMatrix> matrices;
+  for (const Index steps : {2, 5}) {
+    matrices.push_back(Describe(lift, {Eigen::MatrixXd::Zero(1, steps + 1),
+                                       Eigen::MatrixXd(0, steps), Eigen::VectorXd::Zero(steps)}));
+  }
+  const auto features = [](const SegmentMatrix& matrix) -> Eigen::VectorXd {
+    return Eigen::Vector2d(matrix.HorizonEntry(), 1.0);
+  };
+  EXPECT_EQ(StackColumns(matrices, features), (Eigen::Matrix2d() << 2, 5, 1, 1).finished());
+  EXPECT_EQ(StackColumns({}, features).size(), 0);
+  const auto ragged = [](const SegmentMatrix& matrix) -> Eigen::VectorXd {
+    return Eigen::VectorXd::Zero(static_cast<Index>(matrix.HorizonEntry()));
+  };
+  EXPECT_THROW(StackColumns(matrices, ragged), InvariantError);
+}
+
 TEST(Standardizer, IgnoresConstantCoordinates) {
   Eigen::MatrixXd examples(2, 3);
   examples << 1, 2, 3, 7, 7, 7;

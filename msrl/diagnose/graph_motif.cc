@@ -139,15 +139,14 @@ Retrieval AskForRoutes(const DiagnoseConfig& config, std::uint64_t seed) {
 }
 
 double RetrievalAccuracy(const Retrieval& retrieval, const std::vector<std::string>& blocks) {
+  const FeatureMap entries = [&](const SegmentMatrix& matrix) {
+    return BlockEntries(matrix, blocks);
+  };
   int right = 0;
   for (std::size_t n = 0; n < retrieval.queries.size(); ++n) {
-    const Eigen::VectorXd query = BlockEntries(retrieval.queries[n], blocks);
-    Eigen::MatrixXd gallery(query.size(), 2 * kRoutes);
-    for (Index k = 0; k < gallery.cols(); ++k) {
-      gallery.col(k) = BlockEntries(retrieval.galleries[n][static_cast<std::size_t>(k)], blocks);
-    }
+    const Eigen::MatrixXd gallery = StackColumns(retrieval.galleries[n], entries);
     const Standardizer standardize(gallery);
-    right += Nearest(standardize(query), standardize(gallery)) == 0 ? 1 : 0;
+    right += Nearest(standardize(entries(retrieval.queries[n])), standardize(gallery)) == 0 ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(retrieval.queries.size());
 }
@@ -215,43 +214,49 @@ Tours DrawTours(const std::string& split, int count, double noise, std::uint64_t
   return tours;
 }
 
-Eigen::MatrixXd TourFeatures(const Tours& tours, bool incidence) {
-  Eigen::MatrixXd features;
-  for (std::size_t n = 0; n < tours.matrices.size(); ++n) {
-    SegmentMatrix matrix = tours.matrices[n];
-    matrix *= 1.0 / matrix.HorizonEntry();
-    Eigen::VectorXd values;
-    if (incidence) {
-      const Eigen::VectorXd invariants = CongruenceInvariants(matrix);
-      const Eigen::MatrixXd cc = matrix.Block("c", "c");
-      const Eigen::MatrixXd dd = matrix.Block("delta", "delta");
-      const double circulation = Circulation(matrix)(0, 1) / std::sqrt(cc.trace() * dd.trace());
-      values.resize(invariants.size() + 3);
-      values << invariants, std::abs(circulation), std::log(dd.trace() / cc.trace()),
-          GeometricReversalParity(matrix).Relative();
-    } else {
-      // the shape of the occupied region: spread and elongation about its mean
-      const Eigen::Vector2d mean = matrix.Block("c", "1");
-      const Eigen::Matrix2d spread =
-          Eigen::Matrix2d(matrix.Block("c", "c")) - mean * mean.transpose();
-      values.resize(3);
-      values << std::log(spread.trace()),
-          4.0 * (spread(0, 0) * spread(1, 1) - spread(0, 1) * spread(0, 1)) /
-              std::pow(spread.trace(), 2),
-          mean.squaredNorm() / spread.trace();
-    }
-    // ridge regression is linear: squares and products let it draw curved borders
-    const Index linear = values.size();
-    Eigen::VectorXd curved(linear + linear * (linear + 1) / 2);
-    curved.head(linear) = values;
-    Index k = linear;
-    for (Index i = 0; i < linear; ++i) {
-      for (Index j = 0; j <= i; ++j) curved[k++] = values[i] * values[j];
-    }
-    if (n == 0) features.resize(curved.size(), static_cast<Index>(tours.matrices.size()));
-    features.col(static_cast<Index>(n)) = curved;
+// The shape of the walked graph, incidence included.
+Eigen::VectorXd IncidenceShape(const SegmentMatrix& matrix) {
+  const Eigen::VectorXd invariants = CongruenceInvariants(matrix);
+  const Eigen::MatrixXd cc = matrix.Block("c", "c");
+  const Eigen::MatrixXd dd = matrix.Block("delta", "delta");
+  const double circulation = Circulation(matrix)(0, 1) / std::sqrt(cc.trace() * dd.trace());
+  Eigen::VectorXd values(invariants.size() + 3);
+  values << invariants, std::abs(circulation), std::log(dd.trace() / cc.trace()),
+      GeometricReversalParity(matrix).Relative();
+  return values;
+}
+
+// The shape of the occupied region: spread and elongation about its mean.
+Eigen::VectorXd OccupancyShape(const SegmentMatrix& matrix) {
+  const Eigen::Vector2d mean = matrix.Block("c", "1");
+  const Eigen::Matrix2d spread = Eigen::Matrix2d(matrix.Block("c", "c")) - mean * mean.transpose();
+  Eigen::VectorXd values(3);
+  values << std::log(spread.trace()),
+      4.0 * (spread(0, 0) * spread(1, 1) - spread(0, 1) * spread(0, 1)) /
+          std::pow(spread.trace(), 2),
+      mean.squaredNorm() / spread.trace();
+  return values;
+}
+
+// The values with their squares and products: ridge regression is linear, these let it draw curved
+// borders.
+Eigen::VectorXd WithProducts(const Eigen::VectorXd& values) {
+  const Index linear = values.size();
+  Eigen::VectorXd curved(linear + linear * (linear + 1) / 2);
+  curved.head(linear) = values;
+  Index k = linear;
+  for (Index i = 0; i < linear; ++i) {
+    for (Index j = 0; j <= i; ++j) curved[k++] = values[i] * values[j];
   }
-  return features;
+  return curved;
+}
+
+Eigen::MatrixXd TourFeatures(const Tours& tours, bool incidence) {
+  return StackColumns(tours.matrices, [&](const SegmentMatrix& tour) {
+    SegmentMatrix matrix = tour;
+    matrix *= 1.0 / matrix.HorizonEntry();
+    return WithProducts(incidence ? IncidenceShape(matrix) : OccupancyShape(matrix));
+  });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 // It has to be found among other paths of the room and the same path walked back.
 #include <array>
 #include <cmath>
-#include <functional>
 #include <numbers>
 
 #include "msrl/core/gauge.h"
@@ -114,25 +113,14 @@ class QuestionSource {
   std::vector<std::unique_ptr<Env>> transformed_;
 };
 
-using FeatureMap = std::function<Eigen::VectorXd(const SegmentMatrix&)>;
-
 double MatchingAccuracy(const std::vector<Question>& train, const std::vector<Question>& held_out,
                         const FeatureMap& features) {
-  const auto gallery_of = [&](const Question& question) {
-    Eigen::MatrixXd columns;
-    for (std::size_t k = 0; k < question.gallery.size(); ++k) {
-      const Eigen::VectorXd values = features(question.gallery[k]);
-      if (k == 0) columns.resize(values.size(), static_cast<Index>(question.gallery.size()));
-      columns.col(static_cast<Index>(k)) = values;
-    }
-    return columns;
-  };
   // Coordinates count by how well two views of one path agree in them. The floor keeps those that
   // never move from counting infinitely.
   Eigen::VectorXd within;
   Eigen::VectorXd between;
   for (const Question& question : train) {
-    const Eigen::MatrixXd gallery = gallery_of(question);
+    const Eigen::MatrixXd gallery = StackColumns(question.gallery, features);
     const Eigen::VectorXd same = (features(question.query) - gallery.col(0)).cwiseAbs2();
     const Eigen::VectorXd other = (gallery.colwise() - gallery.col(0)).cwiseAbs2().rowwise().mean();
     if (within.size() == 0) within.setZero(same.size());
@@ -143,7 +131,7 @@ double MatchingAccuracy(const std::vector<Question>& train, const std::vector<Qu
   const Eigen::VectorXd weight = (within.array() + 1e-9 * between.array() + 1e-300).rsqrt();
   int right = 0;
   for (const Question& question : held_out) {
-    const Eigen::MatrixXd gallery = weight.asDiagonal() * gallery_of(question);
+    const Eigen::MatrixXd gallery = weight.asDiagonal() * StackColumns(question.gallery, features);
     right += Nearest(weight.cwiseProduct(features(question.query)), gallery) == 0 ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(held_out.size());
