@@ -4,6 +4,7 @@
 // Paths, occupancy and displacement are distributed alike for all eight labellings: only blocks
 // that couple actions with motion can tell them apart.
 #include <Eigen/Cholesky>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -36,7 +37,7 @@ struct Examples {
   double additive_error = 0.0;
 };
 
-// Segments of `count` instances, each with one random labelling.
+// Segments of at least `count` instances, the labellings in turn: each occurs twice or more.
 Examples Collect(const std::string& task, const std::string& split, int count, double noise,
                  std::uint64_t seed) {
   // the car without a goal has no border to get stuck at
@@ -44,6 +45,7 @@ Examples Collect(const std::string& task, const std::string& split, int count, d
   const std::vector<std::string> options{"task=" + task, "split=" + split, reward, "scale=1"};
   const std::unique_ptr<Env> env = MakeEnv("dubins-reacher", options);
   const auto lift = Lift::Make({LiftKind::kFull, static_cast<Index>(kSlots.size()), 2, {}});
+  count = std::max(count, 2 * kLabellings);
   Rng rng(seed, "diagnose-dubins-reacher/" + task + "/" + split);
   Behaviour behaviour(*env, {.skill = 0.0, .persistence = 4.0}, Rng(rng.NextU64(), "behaviour"));
   Examples examples;
@@ -60,7 +62,7 @@ Examples Collect(const std::string& task, const std::string& split, int count, d
         seen.x(i, t) = segment.x(kSlots[static_cast<std::size_t>(i)], t) + noise * rng.Normal();
       }
     }
-    examples.labels.push_back(static_cast<int>(rng.Index(kLabellings)));
+    examples.labels.push_back(static_cast<int>(examples.labels.size()) % kLabellings);
     seen.a = Relabel(segment.a.topRows(2), examples.labels.back());
     seen.r.setZero();
     examples.additive_error += AdditiveError(lift, seen) / count;
