@@ -102,6 +102,14 @@ void ConfigWriter::RequireFound() const {
   if (!found_) throw UserError(StrCat("unknown setting '", key_, "'", DidYouMean(key_, known_)));
 }
 
+std::size_t FindEquals(std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    throw UserError(StrCat("'", assignment, "' is not a setting; write key=value"));
+  }
+  return equals;
+}
+
 }  // namespace internal
 
 std::string ToToml(const std::vector<ConfigField>& fields) {

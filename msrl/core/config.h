@@ -67,6 +67,9 @@ class ConfigWriter {
   bool found_ = false;
 };
 
+// Where the '=' of "key=value" is; UserError if there is none.
+std::size_t FindEquals(std::string_view assignment);
+
 }  // namespace internal
 
 // All fields with their present values.
@@ -89,10 +92,8 @@ void SetField(Config& config, std::string_view key, std::string_view text) {
 // SetField for a "key=value" argument.
 template <typename Config>
 void SetField(Config& config, std::string_view assignment) {
-  const std::size_t equals = assignment.find('=');
-  // an assignment without '=' is an unknown key with a hint
-  SetField(config, assignment.substr(0, equals),
-           equals == std::string_view::npos ? std::string_view() : assignment.substr(equals + 1));
+  const std::size_t equals = internal::FindEquals(assignment);
+  SetField(config, assignment.substr(0, equals), assignment.substr(equals + 1));
 }
 
 // "key = value" lines with the meaning as comment; a TOML document.

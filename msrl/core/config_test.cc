@@ -48,6 +48,10 @@ TEST(Config, UnknownKeyNamesTheNearest) {
             "unknown setting 'lerning_rate'; did you mean 'learning_rate'?");
 }
 
+TEST(Config, RefusesAKeyWithoutAValue) {
+  EXPECT_EQ(MessageOf("objective"), "'objective' is not a setting; write key=value");
+}
+
 TEST(Config, RefusesValuesOfTheWrongKind) {
   EXPECT_EQ(MessageOf("batch_size=12.5"), "setting 'batch_size' needs a whole number, got '12.5'");
   EXPECT_EQ(MessageOf("batch_size=99999999999"),

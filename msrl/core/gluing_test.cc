@@ -51,8 +51,6 @@ RC_GTEST_PROP(GluingProperty, NerveHasExactlyTheNonemptyOverlaps, ()) {
   const Index horizon = *rc::gen::inRange<Index>(1, 20);
   std::vector<Interval> cover = scene.RandomCover(horizon, 2);
   if (cover.size() > 10) cover.resize(10);
-  Index covered = 0;
-  for (const Interval& interval : cover) covered = std::max(covered, interval.end);
   cover.push_back({0, horizon});
 
   std::set<std::vector<int>> expected;

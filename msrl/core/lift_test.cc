@@ -1,7 +1,6 @@
 #include "msrl/core/lift.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -10,7 +9,6 @@
 #include "msrl/core/check.h"
 #include "msrl/core/segment_matrix.h"
 #include "msrl/testing/allocation_counter.h"
-#include "msrl/testing/generators.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
