@@ -10,7 +10,7 @@
 #include "msrl/core/rng.h"
 #include "msrl/core/segment_matrix.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl::bench {
 namespace {

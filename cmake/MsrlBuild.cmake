@@ -43,10 +43,11 @@ if(MSRL_SANITIZE)
   target_link_options(msrl_flags INTERFACE ${msrl_sanitize_flags})
 endif()
 
-# msrl_add_library(<folder> SOURCES ... [PUBLIC deps] [PRIVATE deps] [TESTS ...] [NO_INSTALL])
+# msrl_add_library(<folder> SOURCES ... [PUBLIC deps] [PRIVATE deps] [TESTS ...] [TEST_LINK deps]
+#                  [NO_INSTALL])
 # makes msrl::<folder>; the tests build into one executable <folder>_test once msrl::testing exists.
 function(msrl_add_library name)
-  cmake_parse_arguments(ARG "NO_INSTALL" "" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_INSTALL" "" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINK" ${ARGN})
   add_library(msrl_${name} STATIC ${ARG_SOURCES})
   add_library(msrl::${name} ALIAS msrl_${name})
   set_target_properties(msrl_${name} PROPERTIES EXPORT_NAME ${name})
@@ -59,7 +60,7 @@ function(msrl_add_library name)
     set_property(GLOBAL APPEND PROPERTY MSRL_INSTALLED_FOLDERS ${name})
   endif()
   if(ARG_TESTS AND MSRL_BUILD_TESTS)
-    msrl_add_test(${name}_test SOURCES ${ARG_TESTS} LINK msrl::${name})
+    msrl_add_test(${name}_test SOURCES ${ARG_TESTS} LINK msrl::${name} ${ARG_TEST_LINK})
   endif()
 endfunction()
 

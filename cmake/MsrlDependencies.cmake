@@ -1,6 +1,8 @@
 # Everything we use, all in Debian's packages (scripts/install-packages); why each: docs/decisions.
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(MuJoCo REQUIRED)
+find_package(Threads REQUIRED)
 if(MSRL_BUILD_APPS)
   find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl::app {
 namespace {
@@ -18,7 +18,7 @@ struct EnvsOptions {
 
 void PrintList() {
   for (const EnvEntry& entry : Environments()) {
-    fmt::print("{:<20} {}\n", entry.id, entry.description);
+    fmt::print("{:<20} {}\n", entry.id, entry.make({})->spec().description);
   }
   fmt::print("\nmsrl envs ID shows one with its options.\n");
 }
@@ -28,7 +28,7 @@ void PrintOne(const EnvsOptions& options) {
   const std::unique_ptr<Env> env = MakeEnv(options.id, options.settings);
   const EnvSpec& spec = env->spec();
   const bool discrete = spec.action.kind == ActionKind::kDiscrete;
-  fmt::print("{}: {}\n", entry.id, entry.description);
+  fmt::print("{}: {}\n", entry.id, spec.description);
   fmt::print("  observation {} numbers, {} {} {}, at most {} steps, reward scale {}\n",
              spec.observation_size, spec.action.size, discrete ? "discrete" : "continuous",
              discrete ? "actions" : "action dimensions", spec.step_limit, spec.reward_scale);

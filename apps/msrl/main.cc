@@ -1,4 +1,5 @@
-// The command line. Exit codes: 0 done, 1 a defect of ours, 2 a mistake in the input.
+// The command line. Exit codes: 0 done, 1 a defect of ours or a check that failed, 2 a mistake in
+// the input.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +12,9 @@
 
 #include "describe.h"
 #include "diagnose.h"
+#include "env_check.h"
 #include "envs.h"
+#include "exit.h"
 #include "msrl/core/check.h"
 
 namespace {
@@ -62,6 +65,7 @@ int main(int argc, char** argv) {
   msrl::app::AddDescribe(app);
   msrl::app::AddDiagnose(app);
   msrl::app::AddEnvs(app);
+  msrl::app::AddEnvCheck(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());
@@ -69,6 +73,8 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const msrl::app::Exit& exit) {
+    return exit.code;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {

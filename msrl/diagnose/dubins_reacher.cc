@@ -11,7 +11,7 @@
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
 #include "msrl/env/record.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

@@ -20,7 +20,7 @@
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/record.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

@@ -9,7 +9,7 @@
 #include "msrl/core/patterns.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "msrl/core/check.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

@@ -8,7 +8,7 @@ namespace msrl {
 
 ActionBuffer::ActionBuffer(const ActionSpec& spec) : kind_(spec.kind) {
   if (kind_ == ActionKind::kContinuous) {
-    MSRL_CHECK_LE(spec.size, kMaxSize);
+    MSRL_CHECK_LE(spec.size, kMaxActionSize);
     size_ = static_cast<std::size_t>(spec.size);
   }
 }

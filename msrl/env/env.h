@@ -31,7 +31,6 @@ struct StepResult {
 // An action with its own storage.
 class ActionBuffer {
  public:
-  static constexpr int kMaxSize = 32;
   explicit ActionBuffer(const ActionSpec& spec);
 
   Action view() const;
@@ -44,7 +43,7 @@ class ActionBuffer {
   ActionKind kind_;
   int index_ = 0;
   std::size_t size_ = 0;
-  std::array<double, kMaxSize> values_{};
+  std::array<double, kMaxActionSize> values_{};
 };
 
 // What is known to be good in the present state. Answers depend on the state alone.
@@ -77,6 +76,9 @@ class Env {
 
   // Whether the task is solved in the present state; empty where that is no question.
   virtual std::optional<bool> Success() const { return std::nullopt; }
+  // Why the simulation failed in the present episode, which then has terminated; empty if it did
+  // not.
+  virtual std::string fault() const { return {}; }
   // Step limit of the present episode, at most spec().step_limit.
   virtual int horizon() const { return spec().step_limit; }
   // The layout of the present instance: equal text, same layout. Its hash decides the split.
@@ -116,6 +118,8 @@ class EnvBase : public Env {
   // Fills observation_ and geometry_ from instance and state.
   virtual void Publish() = 0;
 
+  // The seed of the present episode.
+  std::uint64_t seed() const { return seed_; }
   // Whether the present instance is the seed's.
   bool HasInstance(std::uint64_t seed) const { return started_ && seed == seed_; }
   // Begin(seed), unless HasInstance(seed).

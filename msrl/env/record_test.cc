@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

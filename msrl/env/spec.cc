@@ -1,6 +1,7 @@
 #include "msrl/env/spec.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "msrl/core/check.h"
@@ -14,6 +15,22 @@ namespace {
                                spec.action.size - 1)
                       : StrCat(spec.id, ": discrete action given, but an action is ",
                                spec.action.size, " numbers in [-1, 1]"));
+}
+
+// Each entry of the code is the mean of the dimensions that share it.
+void EmbedGroups(const EnvSpec& spec, const Action& action,
+                 std::span<double, kActionCodeSize> out) {
+  std::array<double, kMaxActionSize> clipped;
+  std::array<int, kActionCodeSize> counts{};
+  const auto size = static_cast<std::size_t>(spec.action.size);
+  MSRL_CHECK_EQ(spec.action_code.size(), size);
+  RequireClipped(spec, action, std::span(clipped).first(size));
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto entry = static_cast<std::size_t>(spec.action_code[i]);
+    out[entry] += clipped[i];
+    ++counts[entry];
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] /= std::max(counts[i], 1);
 }
 
 }  // namespace
@@ -61,11 +78,15 @@ void RequireClipped(const EnvSpec& spec, const Action& action, std::span<double>
 
 void EmbedAction(const EnvSpec& spec, const Action& action,
                  std::span<double, kActionCodeSize> out) {
+  std::fill(out.begin(), out.end(), 0.0);
+  if (!spec.action_code.empty()) {
+    EmbedGroups(spec, action, out);
+    return;
+  }
   if (spec.action.size > kActionCodeSize) {
     throw UserError(StrCat(spec.id, ": ", spec.action.size, " actions don't fit into a code of ",
                            kActionCodeSize));
   }
-  std::fill(out.begin(), out.end(), 0.0);
   if (spec.action.kind == ActionKind::kDiscrete) {
     out[static_cast<std::size_t>(RequireIndex(spec, action))] = 1.0;
   } else {

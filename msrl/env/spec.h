@@ -16,6 +16,7 @@ namespace msrl {
 // is learned in one is used in another.
 inline constexpr int kGeometrySize = 8;
 inline constexpr int kActionCodeSize = 10;
+inline constexpr int kMaxActionSize = 32;
 
 enum class ActionKind { kDiscrete, kContinuous };
 
@@ -50,7 +51,11 @@ struct EnvSpec {
   double geometry_bound = 4.0;      // no slot exceeds it
   double observation_bound = 10.0;  // no entry of the observation exceeds it
   bool has_success = false;
+  // The entry of the action code that each dimension of a continuous action goes into; those with
+  // one entry share it as their mean. Empty: dimension i goes into entry i.
+  std::vector<int> action_code;
   std::optional<MeasuredReturn> random_return;
+  std::optional<MeasuredReturn> still_return;  // zero action
   std::optional<MeasuredReturn> reference_return;
 };
 
@@ -96,8 +101,8 @@ int RequireIndex(const EnvSpec& spec, const Action& action);
 // wrong kind, a wrong size or a value that is not finite.
 void RequireClipped(const EnvSpec& spec, const Action& action, std::span<double> out);
 
-// The action as the lift sees it: one-hot, or clipped and padded with zeros. Does not allocate.
-// UserError as above, or if the action does not fit into the code.
+// The action as the lift sees it: one-hot, or clipped and put into the code (EnvSpec::action_code),
+// padded with zeros. Does not allocate. UserError as above, or if the action does not fit.
 void EmbedAction(const EnvSpec& spec, const Action& action, std::span<double, kActionCodeSize> out);
 
 }  // namespace msrl

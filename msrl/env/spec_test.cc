@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {

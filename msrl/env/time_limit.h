@@ -23,6 +23,7 @@ class TimeLimit : public Env {
   EnvView observation() const override { return env_->observation(); }
   EnvView geometry() const override { return env_->geometry(); }
   std::optional<bool> Success() const override { return env_->Success(); }
+  std::string fault() const override { return env_->fault(); }
   int horizon() const override { return env_->horizon(); }
   std::string InstanceText() const override { return env_->InstanceText(); }
   Expert* expert() override { return env_->expert(); }

@@ -1,4 +1,4 @@
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 #include <utility>
 
@@ -9,6 +9,7 @@
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/time_limit.h"
+#include "msrl/mujoco/tasks.h"
 
 namespace msrl {
 namespace {
@@ -25,13 +26,13 @@ EnvEntry SourceEntry(std::string id) {
     return std::make_unique<Concrete>(std::move(config));
   };
   entry.options = [] { return ListFields(Config{}); };
-  entry.description = entry.make({})->spec().description;
   return entry;
 }
 
 // The row of a target whose reward is part of its id.
 EnvEntry FourRoomsEntry(const std::string& reward) {
   EnvEntry entry;
+  entry.id = "four-rooms-" + reward;
   entry.make = [reward](std::span<const std::string> options) -> std::unique_ptr<Env> {
     if (!options.empty()) {
       throw UserError(StrCat("four-rooms-", reward, " has no option '", options[0], "'"));
@@ -39,16 +40,19 @@ EnvEntry FourRoomsEntry(const std::string& reward) {
     return std::make_unique<FourRooms>(FourRoomsConfig{.reward = reward});
   };
   entry.options = [] { return std::vector<ConfigField>{}; };
-  const auto env = entry.make({});
-  entry.id = env->spec().id;
-  entry.description = env->spec().description;
   return entry;
 }
 
-}  // namespace
+EnvEntry MujocoEntry(const MujocoTask& task) {
+  EnvEntry entry;
+  entry.id = task.id;
+  entry.make = task.make;
+  entry.options = task.options;
+  return entry;
+}
 
-const std::vector<EnvEntry>& Environments() {
-  static const std::vector<EnvEntry> entries = {
+std::vector<EnvEntry> MakeEntries() {
+  std::vector<EnvEntry> entries = {
       SourceEntry<GraphMotif, GraphMotifConfig>(GraphMotif::kId),
       SourceEntry<MicroGrid, MicroGridConfig>(MicroGrid::kId),
       SourceEntry<PointRooms, PointRoomsConfig>(PointRoomsModel::kId),
@@ -56,6 +60,14 @@ const std::vector<EnvEntry>& Environments() {
       FourRoomsEntry("sparse"),
       FourRoomsEntry("dense"),
   };
+  for (const MujocoTask& task : MujocoTasks()) entries.push_back(MujocoEntry(task));
+  return entries;
+}
+
+}  // namespace
+
+const std::vector<EnvEntry>& Environments() {
+  static const std::vector<EnvEntry> entries = MakeEntries();
   return entries;
 }
 

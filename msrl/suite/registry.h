@@ -1,6 +1,6 @@
 // The list of all environments. A new one is a row here, and is tested by being listed.
-#ifndef MSRL_ENV_REGISTRY_H_
-#define MSRL_ENV_REGISTRY_H_
+#ifndef MSRL_SUITE_REGISTRY_H_
+#define MSRL_SUITE_REGISTRY_H_
 
 #include <functional>
 #include <memory>
@@ -16,7 +16,6 @@ namespace msrl {
 
 struct EnvEntry {
   std::string id;
-  std::string description;
   bool is_source = false;  // samples instances; has the options `split` and `reward`
   // The environment without wrappers. Options are "key=value".
   std::function<std::unique_ptr<Env>(std::span<const std::string> options)> make;
@@ -35,4 +34,4 @@ std::unique_ptr<Env> MakeEnv(std::string_view id, std::span<const std::string> o
 
 }  // namespace msrl
 
-#endif  // MSRL_ENV_REGISTRY_H_
+#endif  // MSRL_SUITE_REGISTRY_H_

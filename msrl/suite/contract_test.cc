@@ -7,7 +7,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 #include "msrl/testing/allocation_counter.h"
 
 namespace msrl {

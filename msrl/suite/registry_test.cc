@@ -1,4 +1,4 @@
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -63,8 +63,12 @@ TEST(Registry, UnwrapsToTheConcreteEnvironment) {
 
 TEST(Registry, ListsOptionsWithTheirMeaning) {
   for (const EnvEntry& entry : Environments()) {
-    EXPECT_FALSE(entry.description.empty()) << entry.id;
-    EXPECT_EQ(entry.is_source, !entry.options().empty()) << entry.id;
+    const auto env = entry.make({});
+    EXPECT_EQ(env->spec().id, entry.id);
+    EXPECT_FALSE(env->spec().description.empty()) << entry.id;
+    for (const ConfigField& field : entry.options()) {
+      EXPECT_FALSE(field.meaning.empty()) << entry.id << " " << field.key;
+    }
   }
 }
 

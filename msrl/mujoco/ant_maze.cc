@@ -1,0 +1,142 @@
+#include "msrl/mujoco/ant_maze.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "msrl/core/check.h"
+#include "msrl/core/config.h"
+#include "msrl/mujoco/models.h"
+#include "msrl/mujoco/returns.h"
+
+namespace msrl {
+namespace {
+
+constexpr double kNoise = 1.0;  // m, of start and goal around the centre of a cell
+
+std::vector<std::string_view> Lines(std::string_view name) {
+  if (name == "umaze") return {"#####", "#...#", "###.#", "#...#", "#####"};
+  if (name == "medium") {
+    return {"########", "#..##..#", "#..#...#", "##...###",
+            "#..#...#", "#.#..#.#", "#...#..#", "########"};
+  }
+  MSRL_CHECK(name == "large", "no maze ", name);
+  return {"############", "#....#.....#", "#.##.#.#.#.#", "#......#...#", "#.####.###.#",
+          "#..#.#.....#", "##.#.#.#.###", "#..#...#...#", "############"};
+}
+
+}  // namespace
+
+Maze::Maze(std::string_view name) : lines_(Lines(name)) {
+  for (int row = 0; row < rows(); ++row) {
+    for (int column = 0; column < columns(); ++column) {
+      if (!IsWall({row, column})) free_cells_.push_back({row, column});
+    }
+  }
+}
+
+bool Maze::IsWall(Cell cell) const {
+  return lines_[static_cast<std::size_t>(cell.row)][static_cast<std::size_t>(cell.column)] == '#';
+}
+
+std::string Maze::WallGeoms() const {
+  std::string text;
+  for (int row = 0; row < rows(); ++row) {
+    for (int column = 0; column < columns(); ++column) {
+      const Cell cell{row, column};
+      if (!IsWall(cell)) continue;
+      text += StrCat("<geom class=\"wall\" pos=\"", X(cell), " ", Y(cell), " ", kWallHeight / 2,
+                     "\" size=\"", kCell / 2, " ", kCell / 2, " ", kWallHeight / 2, "\"/>\n");
+    }
+  }
+  return text;
+}
+
+MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig& config) {
+  if (config.new_goals && !config.continuing) {
+    throw UserError("antmaze: new_goals needs continuing=true");
+  }
+  Setup setup = Ant::MakeSetup("antmaze-" + maze, 4, config);
+  EnvSpec& spec = setup.spec;
+  spec.family = "antmaze";
+  spec.description = StrCat("ant walks through a maze (", maze, ") to a goal");
+  spec.step_limit = maze == "umaze" ? 700 : 1000;
+  spec.reward_low = 0.0;
+  spec.reward_high = 1.0;
+  spec.reward_scale = 1.0;
+  spec.has_success = true;
+  const double length = Maze::kCell * (maze == "umaze" ? 1.0 : 2.0);
+  for (int i = 0; i < 4; ++i) spec.geometry_unit[static_cast<std::size_t>(i)] = length;
+  SetMeasuredReturns(spec);
+  setup.options = ToToml(ListFields(config));
+  // appended to the world: the ant's body ids stay
+  setup.model =
+      TaskModel(config, spec.id,
+                ReplaceOnce(ModelText("ant"), "<!--world-->", Maze(maze).WallGeoms()), kSizes);
+  setup.memory_size = kMemorySize;
+  return setup;
+}
+
+AntMaze::AntMaze(const std::string& maze, const AntMazeConfig& config)
+    : Ant(MakeSetup(maze, config), config),
+      config_(config),
+      maze_(maze),
+      length_(spec_.geometry_unit[0]) {}
+
+void AntMaze::DrawGoal(Rng& rng) {
+  const auto& cells = maze_.free_cells();
+  const Maze::Cell cell = cells[static_cast<std::size_t>(rng.Index(std::ssize(cells)))];
+  memory()[kGoalX] = maze_.X(cell) + rng.Uniform(-kNoise, kNoise);
+  memory()[kGoalY] = maze_.Y(cell) + rng.Uniform(-kNoise, kNoise);
+}
+
+void AntMaze::Draw(Rng& rng, std::span<double> qpos, std::span<double> /*qvel*/) {
+  DrawGoal(rng);
+  const auto& cells = maze_.free_cells();
+  Maze::Cell start;
+  do {
+    start = cells[static_cast<std::size_t>(rng.Index(std::ssize(cells)))];
+  } while (std::hypot(maze_.X(start) - memory()[kGoalX], maze_.Y(start) - memory()[kGoalY]) <=
+           0.5 * Maze::kCell);
+  qpos[0] = maze_.X(start) + rng.Uniform(-kNoise, kNoise);
+  qpos[1] = maze_.Y(start) + rng.Uniform(-kNoise, kNoise);
+  memory()[kGoalsDrawn] = 1;
+}
+
+double AntMaze::Distance() const {
+  return std::hypot(qpos()[0] - memory()[kGoalX], qpos()[1] - memory()[kGoalY]);
+}
+
+Outcome AntMaze::Judge(std::span<const double> /*control*/) {
+  const double distance = Distance();
+  const bool there = distance <= kGoalRadius;
+  const double reward = config_.reward == "dense" ? std::exp(-distance) : there ? 1.0 : 0.0;
+  if (there && config_.new_goals) {
+    // a stream of its own for each further goal: nothing to keep in snapshots but the count
+    Rng rng(seed(), StrCat("antmaze-goal-", memory()[kGoalsDrawn]));
+    memory()[kGoalsDrawn] += 1;
+    do {
+      DrawGoal(rng);
+    } while (Distance() <= kGoalRadius);
+  }
+  return {reward, there && !config_.continuing};
+}
+
+void AntMaze::Show() {
+  double* o = ShowBody();
+  const auto q = qpos();
+  const auto v = qvel();
+  *o++ = q[0];
+  *o++ = q[1];
+  *o++ = memory()[kGoalX];
+  *o++ = memory()[kGoalY];
+  geometry_ = {InUnits(q[0], length_),
+               InUnits(q[1], length_),
+               InUnits(memory()[kGoalX] - q[0], length_),
+               InUnits(memory()[kGoalY] - q[1], length_),
+               InUnits(v[0], kSpeedUnit),
+               InUnits(v[1], kSpeedUnit),
+               UpVector(),
+               Distance() <= kGoalRadius ? 1.0 : 0.0};
+}
+
+}  // namespace msrl
