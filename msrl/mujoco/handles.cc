@@ -65,6 +65,7 @@ ModelPtr CompileModel(std::string_view name, const std::string& xml) {
   // MuJoCo's parser and compiler are not safe to run twice at once
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<const mjModel>, std::less<>> compiled;
+  if (xml.empty()) throw UserError(StrCat(name, ": not a usable model: empty"));
   const std::lock_guard lock(mutex);
   InstallHandlers();
   if (ModelPtr model = compiled[xml].lock()) return model;

@@ -137,7 +137,10 @@ void MujocoEnv::Begin(std::uint64_t seed) {
 void MujocoEnv::StartAt(std::span<const double> qpos, std::span<const double> qvel) {
   MSRL_CHECK_EQ(std::ssize(qpos), model_->nq);
   MSRL_CHECK_EQ(std::ssize(qvel), model_->nv);
+  // the terrain is part of the episode
+  const std::vector<double> mocap(data_->mocap_pos, data_->mocap_pos + 3 * model_->nmocap);
   mj_resetData(model_.get(), data_.get());
+  std::copy(mocap.begin(), mocap.end(), data_->mocap_pos);
   std::copy(qpos.begin(), qpos.end(), data_->qpos);
   std::copy(qvel.begin(), qvel.end(), data_->qvel);
   Forward();
