@@ -47,6 +47,20 @@ TEST(Spec, EmbedsActions) {
   EXPECT_EQ(code, (std::array<double, kActionCodeSize>{0.5, -1, 0, 0, 0, 0, 0, 0, 0, 0}));
 }
 
+TEST(Spec, EmbedsGroupsAsTheirMean) {
+  EnvSpec spec = Continuous(12);
+  spec.action_code = {0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9};
+  std::vector<double> values(12, 0.5);
+  values[1] = 1.0;
+  values[2] = -0.5;
+  values[11] = -7.0;
+  std::array<double, kActionCodeSize> code;
+  EmbedAction(spec, Action::Continuous(values), code);
+  EXPECT_EQ(code, (std::array<double, kActionCodeSize>{0.5, 0.25, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5,
+                                                       -0.25}));
+  EXPECT_THROW(EmbedAction(spec, Action::Continuous(std::span(values).first(11)), code), UserError);
+}
+
 TEST(Spec, RefusesBadActions) {
   const double two[] = {0.0, 0.0};
   const double bad[] = {0.0, std::numeric_limits<double>::quiet_NaN()};

