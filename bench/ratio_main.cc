@@ -16,8 +16,11 @@ class RatioReporter : public benchmark::ConsoleReporter {
     for (const Run& run : runs) {
       if (run.aggregate_name != "median") continue;
       const std::string& arguments = run.run_name.args;
+      // processor time where one thread works: others on the machine disturb it less
+      const bool is_real = run.run_name.time_type == "real_time";
       medians_[run.run_name.function_name + (arguments.empty() ? "" : "/" + arguments)] =
-          run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
+          (is_real ? run.GetAdjustedRealTime() : run.GetAdjustedCPUTime()) /
+          benchmark::GetTimeUnitMultiplier(run.time_unit);
     }
     ConsoleReporter::ReportRuns(runs);
   }
