@@ -1,0 +1,16 @@
+// The kernels for any processor, and the choice between them.
+#include "msrl/nn/kernels_body.h"
+
+namespace msrl::internal {
+
+const Kernels& PortableKernels() {
+  static constexpr Kernels kKernels = MakeKernels("portable");
+  return kKernels;
+}
+
+const Kernels& ActiveKernels() {
+  static const Kernels& kernels = Avx2Kernels() == nullptr ? PortableKernels() : *Avx2Kernels();
+  return kernels;
+}
+
+}  // namespace msrl::internal

@@ -1,0 +1,428 @@
+#include "msrl/nn/mlp.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "msrl/core/check.h"
+#include "msrl/nn/runtime.h"
+
+namespace msrl {
+namespace {
+
+using internal::ActiveKernels;
+using internal::Epilogue;
+using internal::GemmArgs;
+
+constexpr std::array<std::pair<Activation, std::string_view>, 5> kActivations{
+    {{Activation::kIdentity, "identity"},
+     {Activation::kRelu, "relu"},
+     {Activation::kTanh, "tanh"},
+     {Activation::kElu, "elu"},
+     {Activation::kSilu, "silu"}}};
+
+constexpr float kNormEpsilon = 1e-5F;
+
+std::size_t RoundUp(std::size_t n) { return (n + 15) / 16 * 16; }
+
+// Columns that are a large power of two apart fall on the same few lines of the cache.
+int ColumnStride(int width) { return width % 128 == 0 ? width + 16 : width; }
+
+// The backward pass needs more than the activation.
+bool KeepsBefore(const MlpSpec& spec) {
+  return spec.layer_norm || spec.activation == Activation::kSilu;
+}
+
+// The pass over a hidden layer's z = W x + b that can't be done while storing the product.
+void NormaliseColumns(int width, int batch, int stride, const float* scale, const float* shift,
+                      float* z, float* u, float* inv_std) {
+  using Array = Eigen::ArrayXf;
+  const Eigen::Map<const Array> gain(scale, width);
+  const Eigen::Map<const Array> offset(shift, width);
+  for (int b = 0; b < batch; ++b) {
+    Eigen::Map<Array> column(z + static_cast<std::ptrdiff_t>(b) * stride, width);
+    column -= column.mean();
+    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + kNormEpsilon);
+    column *= inv_std[b];
+    Eigen::Map<Array>(u + static_cast<std::ptrdiff_t>(b) * stride, width) = column * gain + offset;
+  }
+}
+
+// d holds d loss / d u and becomes d loss / d z.
+void NormaliseBackward(int width, int batch, int stride, const float* scale, const float* normal,
+                       const float* inv_std, float* d, float* d_scale, float* d_shift) {
+  using Array = Eigen::ArrayXf;
+  const Eigen::Map<const Array> gain(scale, width);
+  if (d_scale != nullptr) {
+    Eigen::Map<Array>(d_scale, width).setZero();
+    Eigen::Map<Array>(d_shift, width).setZero();
+  }
+  for (int b = 0; b < batch; ++b) {
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(b) * stride;
+    const Eigen::Map<const Array> x(normal + start, width);
+    Eigen::Map<Array> column(d + start, width);
+    if (d_scale != nullptr) {
+      Eigen::Map<Array>(d_scale, width) += column * x;
+      Eigen::Map<Array>(d_shift, width) += column;
+    }
+    column *= gain;
+    const float mean = column.mean();
+    const float slope = (column * x).mean();
+    column = (column - mean - x * slope) * inv_std[b];
+  }
+}
+
+// Rows (or columns, if there are more rows than columns) orthonormal; Gram-Schmidt, twice.
+Eigen::MatrixXd RandomOrthogonal(int rows, int columns, Rng& rng) {
+  const bool tall = rows >= columns;
+  Eigen::MatrixXd q(tall ? rows : columns, tall ? columns : rows);
+  for (double& value : q.reshaped()) value = rng.Normal();
+  for (Eigen::Index j = 0; j < q.cols(); ++j) {
+    for (int pass = 0; pass < 2; ++pass) {
+      for (Eigen::Index i = 0; i < j; ++i) q.col(j) -= q.col(i).dot(q.col(j)) * q.col(i);
+    }
+    q.col(j).normalize();
+  }
+  if (tall) return q;
+  return q.transpose();
+}
+
+}  // namespace
+
+Activation ParseActivation(std::string_view name) {
+  for (const auto& [activation, text] : kActivations) {
+    if (text == name) return activation;
+  }
+  throw UserError(
+      StrCat("unknown activation '", name, "'; choose identity, relu, tanh, elu or silu"));
+}
+
+std::string_view ActivationName(Activation activation) {
+  for (const auto& [value, text] : kActivations) {
+    if (value == activation) return text;
+  }
+  MSRL_CHECK(false, "no such activation");
+  return {};
+}
+
+void RequireValid(const MlpSpec& spec) {
+  const auto require_positive = [](int size, std::string_view what) {
+    if (size < 1) throw UserError(StrCat("network: ", what, " is ", size, "; it must be positive"));
+  };
+  require_positive(spec.input, "input");
+  require_positive(spec.output, "output");
+  require_positive(spec.members, "members");
+  for (const int width : spec.hidden) require_positive(width, "a hidden width");
+  if (spec.output_activation == Activation::kSilu) {
+    throw UserError("network: silu is not an output activation; choose another");
+  }
+}
+
+MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : max_batch_(max_batch) {
+  RequireValid(spec);
+  MSRL_CHECK_GE(max_batch, 1);
+  const auto batch = static_cast<std::size_t>(max_batch);
+  std::size_t end = 0;
+  const auto take = [&end](std::size_t count) {
+    const std::size_t start = end;
+    end += RoundUp(count);
+    return start;
+  };
+  std::size_t widest = 0;
+  input_ = take(batch * spec.input * spec.members);
+  for (int member = 0; member < spec.members; ++member) {
+    for (const int width : spec.hidden) {
+      Layer layer;
+      layer.stride = ColumnStride(width);
+      const std::size_t size = batch * layer.stride;
+      widest = std::max(widest, size);
+      layer.active = take(size);
+      layer.before = take(KeepsBefore(spec) ? size : 0);
+      layer.inv_std = take(spec.layer_norm ? batch : 0);
+      layers_.push_back(layer);
+    }
+  }
+  output_ = take(batch * spec.output * spec.members);
+  d_output_ = take(batch * spec.output * spec.members);
+  for (std::size_t& delta : delta_) delta = take(widest);
+  buffer_.resize(end);
+}
+
+Mlp::Mlp(MlpSpec spec) : spec_(std::move(spec)) {
+  RequireValid(spec_);
+  std::vector<NamedTensor> tensors;
+  const auto take = [this, &tensors](std::string name, int rows, int columns) {
+    tensors.push_back({std::move(name), rows, columns, member_size_});
+    member_size_ += tensors.back().size();
+    return tensors.back().offset;
+  };
+  const std::size_t count = spec_.hidden.size() + 1;
+  for (std::size_t l = 0; l < count; ++l) {
+    Layer layer;
+    layer.in = l == 0 ? spec_.input : spec_.hidden[l - 1];
+    layer.out = l + 1 == count ? spec_.output : spec_.hidden[l];
+    const std::string prefix = StrCat("layers.", l, ".");
+    layer.weight = take(prefix + "weight", layer.out, layer.in);
+    layer.bias = take(prefix + "bias", layer.out, 1);
+    if (spec_.layer_norm && l + 1 < count) {
+      layer.scale = take(prefix + "norm.weight", layer.out, 1);
+      layer.shift = take(prefix + "norm.bias", layer.out, 1);
+    }
+    layers_.push_back(layer);
+  }
+  for (int member = 0; member < spec_.members; ++member) {
+    for (NamedTensor tensor : tensors) {
+      if (spec_.members > 1) tensor.name = StrCat("members.", member, ".", tensor.name);
+      tensor.offset += member * member_size_;
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  parameters_.resize(member_size_ * spec_.members);
+  for (int member = 0; member < spec_.members; ++member) {
+    for (const Layer& layer : layers_) {
+      if (layer.scale == 0) continue;
+      std::fill_n(parameters_.data() + member * member_size_ + layer.scale, layer.out, 1.0F);
+    }
+  }
+}
+
+void Mlp::Init(Rng& rng, const MlpInit& init) {
+  for (int member = 0; member < spec_.members; ++member) {
+    float* const base = parameters_.data() + member * member_size_;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      const bool last = l + 1 == layers_.size();
+      Eigen::Map<Eigen::MatrixXf> weight(base + layer.weight, layer.out, layer.in);
+      Eigen::Map<Eigen::VectorXf> bias(base + layer.bias, layer.out);
+      if (init.kind == InitKind::kOrthogonal) {
+        const double gain = last ? init.last_scale : init.gain;
+        weight = (gain * RandomOrthogonal(layer.out, layer.in, rng)).cast<float>();
+        bias.setZero();
+      } else {
+        const double bound = (last ? init.last_scale : 1.0) / std::sqrt(layer.in);
+        for (float& w : weight.reshaped()) w = static_cast<float>(rng.Uniform(-bound, bound));
+        for (float& b : bias) b = static_cast<float>(rng.Uniform(-bound, bound));
+      }
+      if (layer.scale != 0) {
+        std::fill_n(base + layer.scale, layer.out, 1.0F);
+        std::fill_n(base + layer.shift, layer.out, 0.0F);
+      }
+    }
+  }
+}
+
+ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape) const {
+  return Forward(input, tape, {0, spec_.members});
+}
+
+ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRange members) const {
+  const internal::FlushDenormals flush;
+  const auto batch = static_cast<int>(input.cols());
+  MSRL_CHECK(
+      members.first >= 0 && members.count >= 1 && members.first + members.count <= spec_.members,
+      "members ", members.first, " and ", members.count, " more of ", spec_.members);
+  MSRL_CHECK(batch >= 1 && batch <= tape.max_batch_, "batch is ", batch, ", tape is for ",
+             tape.max_batch_);
+  MSRL_CHECK(tape.layers_.size() == spec_.hidden.size() * spec_.members, "a tape of another spec");
+  tape.own_inputs_ = input.rows() != spec_.input;
+  MSRL_CHECK(!tape.own_inputs_ || input.rows() == spec_.input * members.count, "input has ",
+             input.rows(), " rows, spec.input is ", spec_.input);
+  tape.batch_ = batch;
+  tape.members_ = members;
+
+  float* const x = tape.At(tape.input_);
+  Eigen::Map<Eigen::MatrixXf>(x, input.rows(), batch) = input;
+  float* const y = tape.At(tape.output_);
+  const int output_rows = spec_.output * members.count;
+  for (int i = 0; i < members.count; ++i) {
+    const int member = members.first + i;
+    const float* const base = parameters_.data() + member * member_size_;
+    const float* in = tape.own_inputs_ ? x + static_cast<std::ptrdiff_t>(i) * spec_.input : x;
+    Eigen::Index in_stride = input.rows();
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      GemmArgs product;
+      product.m = layer.out;
+      product.n = batch;
+      product.k = layer.in;
+      product.a = base + layer.weight;
+      product.a_col = layer.out;
+      product.b = in;
+      product.b_col = in_stride;
+      product.bias = base + layer.bias;
+      if (l + 1 == layers_.size()) {
+        product.c = y + static_cast<std::ptrdiff_t>(i) * spec_.output;
+        product.c_col = output_rows;
+        ActiveKernels().gemm(product);
+        break;
+      }
+      const MlpTape::Layer& cache = tape.layers_[member * spec_.hidden.size() + l];
+      float* const h = tape.At(cache.active);
+      float* const before = KeepsBefore(spec_) ? tape.At(cache.before) : h;
+      const bool fused = spec_.activation == Activation::kRelu && !spec_.layer_norm;
+      product.c = before;
+      product.c_col = cache.stride;
+      product.epilogue = fused ? Epilogue::kRelu : Epilogue::kNone;
+      ActiveKernels().gemm(product);
+      const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
+      if (spec_.layer_norm) {
+        NormaliseColumns(layer.out, batch, cache.stride, base + layer.scale, base + layer.shift,
+                         before, h, tape.At(cache.inv_std));
+        ActiveKernels().activate(spec_.activation, h, h, size);
+      } else if (!fused) {
+        ActiveKernels().activate(spec_.activation, before, h, size);
+      }
+      in = h;
+      in_stride = cache.stride;
+    }
+  }
+  ActiveKernels().activate(spec_.output_activation, y, y,
+                           static_cast<std::size_t>(output_rows) * batch);
+  return {y, output_rows, batch};
+}
+
+void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape,
+                   std::span<float> gradients) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  DoBackward(d_output, tape, gradients, 0, nullptr);
+}
+
+void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
+                   int first_row, MatrixRef d_input) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  DoBackward(d_output, tape, gradients, first_row, &d_input);
+}
+
+void Mlp::InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first_row,
+                        MatrixRef d_input) const {
+  DoBackward(d_output, tape, {}, first_row, &d_input);
+}
+
+void Mlp::DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
+                     int first_row, MatrixRef* d_input) const {
+  const internal::FlushDenormals flush;
+  const MemberRange members = tape.members_;
+  const int output_rows = spec_.output * members.count;
+  MSRL_CHECK(d_output.rows() == output_rows && d_output.cols() == tape.batch_, "d_output is ",
+             d_output.rows(), " x ", d_output.cols(), ", the output was ", output_rows, " x ",
+             tape.batch_);
+  if (d_input != nullptr) {
+    const Eigen::Index blocks = tape.own_inputs_ ? members.count : 1;
+    MSRL_CHECK(d_input->cols() == tape.batch_ && d_input->rows() % blocks == 0 && first_row >= 0 &&
+                   first_row + d_input->rows() / blocks <= spec_.input,
+               "d_input is ", d_input->rows(), " x ", d_input->cols(), " from row ", first_row);
+  }
+  const float* d = d_output.data();
+  Eigen::Index d_stride = d_output.outerStride();
+  if (spec_.output_activation != Activation::kIdentity) {
+    float* const copy = tape.At(tape.d_output_);
+    Eigen::Map<Eigen::MatrixXf>(copy, output_rows, tape.batch_) = d_output;
+    ActiveKernels().activate_backward(spec_.output_activation, tape.At(tape.output_), copy,
+                                      static_cast<std::size_t>(output_rows) * tape.batch_);
+    d = copy;
+    d_stride = output_rows;
+  }
+  if (!gradients.empty() && members.count < spec_.members) {
+    std::fill(gradients.begin(), gradients.end(), 0.0F);
+  }
+  for (int i = 0; i < members.count; ++i) {
+    const int member = members.first + i;
+    float* const part = gradients.empty() ? nullptr : gradients.data() + member * member_size_;
+    BackwardMember(member, d + static_cast<std::ptrdiff_t>(i) * spec_.output, d_stride, tape, part,
+                   first_row, d_input);
+  }
+}
+
+void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
+                         float* gradients, int first_row, MatrixRef* d_input) const {
+  const int batch = tape.batch_;
+  const int position = member - tape.members_.first;  // among those of the forward pass
+  const float* const base = parameters_.data() + member * member_size_;
+  const MlpTape::Layer* const caches = tape.layers_.data() + member * spec_.hidden.size();
+  const float* x = tape.At(tape.input_);
+  Eigen::Index x_stride = spec_.input;
+  if (tape.own_inputs_) {
+    x += static_cast<std::ptrdiff_t>(position) * spec_.input;
+    x_stride *= tape.members_.count;
+  }
+  const float* delta = d_output;
+  for (std::size_t l = layers_.size(); l-- > 0;) {
+    const Layer& layer = layers_[l];
+    if (gradients != nullptr) {
+      GemmArgs d_weight;
+      d_weight.m = layer.out;
+      d_weight.n = layer.in;
+      d_weight.k = batch;
+      d_weight.a = delta;
+      d_weight.a_col = d_stride;
+      d_weight.b = l == 0 ? x : tape.At(caches[l - 1].active);
+      d_weight.b_row = l == 0 ? x_stride : caches[l - 1].stride;
+      d_weight.b_col = 1;
+      d_weight.c = gradients + layer.weight;
+      d_weight.c_col = layer.out;
+      d_weight.row_sum = gradients + layer.bias;
+      ActiveKernels().gemm(d_weight);
+    }
+    // W^T delta, of the wanted input rows only
+    GemmArgs down;
+    down.n = batch;
+    down.k = layer.out;
+    down.a_row = layer.out;
+    down.a_col = 1;
+    down.b = delta;
+    down.b_col = d_stride;
+    if (l == 0) {
+      if (d_input == nullptr) return;
+      const bool own = tape.own_inputs_;
+      down.m = static_cast<int>(d_input->rows()) / (own ? tape.members_.count : 1);
+      down.a = base + layer.weight + static_cast<std::ptrdiff_t>(first_row) * layer.out;
+      down.c = d_input->data() + (own ? static_cast<std::ptrdiff_t>(position) * down.m : 0);
+      down.c_col = d_input->outerStride();
+      down.accumulate = !own && position > 0;
+      ActiveKernels().gemm(down);
+      return;
+    }
+    const MlpTape::Layer& cache = caches[l - 1];
+    const Layer& below = layers_[l - 1];
+    float* const d = tape.At(tape.delta_[l % 2]);
+    const bool fused = spec_.activation == Activation::kRelu && !spec_.layer_norm;
+    down.m = layer.in;
+    down.a = base + layer.weight;
+    down.c = d;
+    down.c_col = cache.stride;
+    down.epilogue = fused ? Epilogue::kReluGate : Epilogue::kNone;
+    down.gate = tape.At(cache.active);
+    ActiveKernels().gemm(down);
+    if (!fused) {
+      const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
+      const float* from = tape.At(cache.active);
+      if (spec_.activation == Activation::kSilu) {
+        from = tape.At(cache.before);
+        if (spec_.layer_norm) {
+          // what went into SiLU was not kept; the gradient above is no longer needed
+          float* const u = tape.At(tape.delta_[(l + 1) % 2]);
+          for (int b = 0; b < batch; ++b) {
+            const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(b) * cache.stride;
+            Eigen::Map<Eigen::ArrayXf>(u + start, below.out) =
+                Eigen::Map<const Eigen::ArrayXf>(tape.At(cache.before) + start, below.out) *
+                    Eigen::Map<const Eigen::ArrayXf>(base + below.scale, below.out) +
+                Eigen::Map<const Eigen::ArrayXf>(base + below.shift, below.out);
+          }
+          from = u;
+        }
+      }
+      ActiveKernels().activate_backward(spec_.activation, from, d, size);
+      if (spec_.layer_norm) {
+        NormaliseBackward(below.out, batch, cache.stride, base + below.scale, tape.At(cache.before),
+                          tape.At(cache.inv_std), d,
+                          gradients == nullptr ? nullptr : gradients + below.scale,
+                          gradients == nullptr ? nullptr : gradients + below.shift);
+      }
+    }
+    delta = d;
+    d_stride = cache.stride;
+  }
+}
+
+}  // namespace msrl

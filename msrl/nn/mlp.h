@@ -1,0 +1,165 @@
+// Multilayer perceptrons with hand-written forward and backward passes: one flat parameter buffer,
+// fused bias, activation and gating, ensembles, and no allocation once the tape exists.
+//
+//   MlpSpec spec{.input = 4, .hidden = {64, 64}, .output = 1, .members = 2};   // twin critics
+//   Mlp critic(spec);
+//   critic.Init(rng);
+//   MlpTape tape(spec, /*max_batch=*/100);
+//   const auto q = critic.Forward(x, tape);                 // 2 x 100
+//   critic.Backward(d_q, tape, gradients);                  // d loss / d parameters
+//   adam.Step(critic.parameters(), gradients, 3e-4);
+//
+// Matrices are Eigen::MatrixXf with one column per sample.
+#ifndef MSRL_NN_MLP_H_
+#define MSRL_NN_MLP_H_
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/core/rng.h"
+#include "msrl/nn/float_buffer.h"
+#include "msrl/nn/kernels.h"
+
+namespace msrl {
+
+// Blocks of matrices are passed without a copy; expressions are evaluated first (that allocates).
+using ConstMatrixRef = Eigen::Ref<const Eigen::MatrixXf>;
+using MatrixRef = Eigen::Ref<Eigen::MatrixXf>;
+using ConstMatrixMap = Eigen::Map<const Eigen::MatrixXf>;
+
+// "identity", "relu", "tanh", "elu", "silu"; UserError on anything else.
+Activation ParseActivation(std::string_view name);
+std::string_view ActivationName(Activation activation);
+
+struct MlpSpec {
+  int input = 0;
+  std::vector<int> hidden;
+  int output = 0;
+  Activation activation = Activation::kRelu;
+  Activation output_activation = Activation::kIdentity;
+  bool layer_norm =
+      false;        // hidden layers: activation(norm(W x + b)), with learned scale and shift
+  int members = 1;  // independent networks of this shape in one buffer
+
+  bool operator==(const MlpSpec&) const = default;
+};
+
+// UserError if a size is not positive, or SiLU is the output activation.
+void RequireValid(const MlpSpec& spec);
+
+// A part of the flat buffer. Weights are out x in, stored column by column like every matrix here;
+// vectors have one column.
+struct NamedTensor {
+  std::string name;  // "layers.0.weight"; of ensembles "members.1.layers.0.weight"
+  int rows = 0;
+  int columns = 0;
+  std::size_t offset = 0;
+
+  std::size_t size() const { return static_cast<std::size_t>(rows) * columns; }
+  bool operator==(const NamedTensor&) const = default;
+};
+
+enum class InitKind { kUniform, kOrthogonal };
+
+struct MlpInit {
+  // kUniform: weights and biases from U(-1/sqrt(in), 1/sqrt(in)), the default of PyTorch's Linear.
+  // kOrthogonal: orthonormal rows or columns times the gain, biases zero.
+  InitKind kind = InitKind::kUniform;
+  double gain = 1.4142135623730951;  // of orthogonal hidden layers
+  double last_scale = 1.0;           // multiplies the last layer (orthogonal: is its gain)
+};
+
+// {first, ..., first + count - 1} of an ensemble.
+struct MemberRange {
+  int first = 0;
+  int count = 1;
+};
+
+// The workspace of forward and backward passes: activations, their gradients, the outputs. Belongs
+// to a shape, not to a network: networks of one spec may share it one after the other.
+class MlpTape {
+ public:
+  MlpTape(const MlpSpec& spec, int max_batch);
+
+  int max_batch() const { return max_batch_; }
+
+ private:
+  friend class Mlp;
+
+  struct Layer {
+    int stride = 0;           // floats from one column to the next
+    std::size_t active = 0;   // activation(...)
+    std::size_t before = 0;   // what the backward pass needs besides: normalised or before SiLU
+    std::size_t inv_std = 0;  // of layer norm, one per sample
+  };
+
+  float* At(std::size_t offset) { return buffer_.data() + offset; }
+
+  int max_batch_;
+  int batch_ = 0;  // of the last forward pass
+  MemberRange members_{0, 0};
+  bool own_inputs_ = false;
+  std::vector<Layer> layers_;  // hidden layers, member by member
+  std::size_t input_ = 0, output_ = 0, d_output_ = 0, delta_[2] = {0, 0};
+  FloatBuffer buffer_;
+};
+
+class Mlp {
+ public:
+  // Parameters are zero (norm scales one) until Init() or until they are filled in.
+  explicit Mlp(MlpSpec spec);
+
+  const MlpSpec& spec() const { return spec_; }
+  void Init(Rng& rng, const MlpInit& init = {});
+
+  // All members one after the other; in each, layer by layer: weight, bias, norm scale, norm shift.
+  // Starts at a cache line; no padding.
+  std::span<float> parameters() { return parameters_; }
+  std::span<const float> parameters() const { return parameters_; }
+  std::size_t parameter_count() const { return parameters_.size(); }
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+
+  // Outputs of all members for a batch: (members * output) x batch, member by member. The view is
+  // valid until the tape's next forward pass. The input has spec.input rows for all members, or
+  // members * spec.input rows if each has its own; it is copied to the tape.
+  ConstMatrixMap Forward(const ConstMatrixRef& input, MlpTape& tape) const;
+  // Of some members only: (count * output) x batch.
+  ConstMatrixMap Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRange members) const;
+
+  // Gradients of a loss with d loss / d output = d_output (shape of the output), after Forward()
+  // with this tape and unchanged parameters. The gradients (parameter_count() values, those of
+  // members that took no part zero) are overwritten. The last two get d loss / d input for the
+  // input rows {first_row, ..., first_row + d_input.rows() - 1} only: of all members together if
+  // they share the input, else one block of rows below the other, each of d_input.rows() / members.
+  void Backward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients) const;
+  void Backward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
+                int first_row, MatrixRef d_input) const;
+  void InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first_row,
+                     MatrixRef d_input) const;
+
+ private:
+  // Offsets in one member's parameters.
+  struct Layer {
+    int in = 0, out = 0;
+    std::size_t weight = 0, bias = 0, scale = 0, shift = 0;
+  };
+
+  void BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
+                      float* gradients, int first_row, MatrixRef* d_input) const;
+  void DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
+                  int first_row, MatrixRef* d_input) const;
+
+  MlpSpec spec_;
+  std::vector<Layer> layers_;
+  std::size_t member_size_ = 0;
+  std::vector<NamedTensor> tensors_;
+  FloatBuffer parameters_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_NN_MLP_H_

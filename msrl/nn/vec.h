@@ -1,0 +1,156 @@
+// A SIMD vector of floats, as wide as the file is compiled for, and its elementary functions.
+// Included by the two kernel files only; all names are local to the file, because each compiles
+// them for another processor.
+#ifndef MSRL_NN_VEC_H_
+#define MSRL_NN_VEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace msrl::internal {
+namespace {
+
+#if defined(__AVX2__) && defined(__FMA__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+typedef float Vec __attribute__((vector_size(4 * kLanes)));
+typedef std::int32_t IntVec __attribute__((vector_size(4 * kLanes)));
+
+inline Vec Splat(float x) { return x - Vec{}; }
+inline Vec Load(const float* p) {
+  Vec v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void Store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
+// The first `count` lanes, zeros behind.
+inline Vec LoadFirst(const float* p, int count) {
+  Vec v{};
+  __builtin_memcpy(&v, p, sizeof(float) * static_cast<std::size_t>(count));
+  return v;
+}
+inline void StoreFirst(float* p, Vec v, int count) {
+  __builtin_memcpy(p, &v, sizeof(float) * static_cast<std::size_t>(count));
+}
+
+// a * b + c, rounded once where the processor can.
+inline Vec Fma(Vec a, Vec b, Vec c) {
+#if defined(__AVX2__) && defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+inline Vec Sqrt(Vec x) {
+#if defined(__AVX2__) && defined(__FMA__)
+  return _mm256_sqrt_ps(x);
+#elif defined(__SSE2__)
+  return _mm_sqrt_ps(x);
+#else
+  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+#endif
+}
+
+inline Vec Select(IntVec mask, Vec yes, Vec no) { return mask ? yes : no; }
+inline Vec Max(Vec a, Vec b) { return Select(a > b, a, b); }
+inline Vec Min(Vec a, Vec b) { return Select(a < b, a, b); }
+inline Vec AsFloat(IntVec bits) { return reinterpret_cast<Vec>(bits); }
+inline IntVec AsInt(Vec x) { return reinterpret_cast<IntVec>(x); }
+inline Vec Abs(Vec x) { return AsFloat(AsInt(x) & 0x7fffffff); }
+
+inline float Sum(Vec v) {
+  float s[kLanes];
+  __builtin_memcpy(s, &v, sizeof v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) s[i] += s[i + half];
+  }
+  return s[0];
+}
+
+// exp for |x| <= 87, saturated beyond: x = n ln 2 + r, polynomial in r.
+inline Vec Exp(Vec x) {
+  x = Min(Splat(87.0F), Max(Splat(-87.0F), x));
+  const Vec magic = Splat(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const Vec n = (x * Splat(1.44269504F) + magic) - magic;
+  Vec r = Fma(n, Splat(-0.693359375F), x);
+  r = Fma(n, Splat(2.12194440e-4F), r);
+  Vec p = Splat(1.9875691500e-4F);
+  p = Fma(p, r, Splat(1.3981999507e-3F));
+  p = Fma(p, r, Splat(8.3334519073e-3F));
+  p = Fma(p, r, Splat(4.1665795894e-2F));
+  p = Fma(p, r, Splat(1.6666665459e-1F));
+  p = Fma(p, r, Splat(5.0000001201e-1F));
+  const Vec y = Fma(p, r * r, r) + 1.0F;
+  const IntVec exponent = __builtin_convertvector(n, IntVec);
+  return y * AsFloat((exponent + 127) << 23);
+}
+
+// log of a positive normal number: x = m 2^e with m in [sqrt(1/2), sqrt(2)), polynomial in m - 1.
+inline Vec Log(Vec x) {
+  const IntVec bits = AsInt(x);
+  const IntVec e = (bits - 0x3f3504f3) >> 23;
+  const Vec m = AsFloat(bits - (e << 23)) - 1.0F;
+  const Vec exponent = __builtin_convertvector(e, Vec);
+  Vec p = Splat(7.0376836292e-2F);
+  p = Fma(p, m, Splat(-1.1514610310e-1F));
+  p = Fma(p, m, Splat(1.1676998740e-1F));
+  p = Fma(p, m, Splat(-1.2420140846e-1F));
+  p = Fma(p, m, Splat(1.4249322787e-1F));
+  p = Fma(p, m, Splat(-1.6668057665e-1F));
+  p = Fma(p, m, Splat(2.0000714765e-1F));
+  p = Fma(p, m, Splat(-2.4999993993e-1F));
+  p = Fma(p, m, Splat(3.3333331174e-1F));
+  const Vec square = m * m;
+  Vec y = p * m * square;
+  y = Fma(exponent, Splat(-2.12194440e-4F), y);
+  y = Fma(square, Splat(-0.5F), y);
+  return Fma(exponent, Splat(0.693359375F), m + y);
+}
+
+inline Vec Tanh(Vec x) {
+  const Vec size = Abs(x);
+  const Vec far = 1.0F - 2.0F / (Exp(size + size) + 1.0F);
+  const Vec signed_far = AsFloat(AsInt(far) | (AsInt(x) & static_cast<std::int32_t>(0x80000000U)));
+  const Vec z = x * x;
+  Vec p = Splat(-5.70498872745e-3F);
+  p = Fma(p, z, Splat(2.06390887954e-2F));
+  p = Fma(p, z, Splat(-5.37397155531e-2F));
+  p = Fma(p, z, Splat(1.33314422036e-1F));
+  p = Fma(p, z, Splat(-3.33332819422e-1F));
+  const Vec near = Fma(p * z, x, x);
+  return Select(size > 0.625F, signed_far, near);
+}
+
+// sin and cos of pi t for t in [-1, 1].
+inline void SinCosPi(Vec t, Vec* sin, Vec* cos) {
+  const Vec magic = Splat(12582912.0F);
+  const Vec quarter = ((t + t) + magic) - magic;
+  const Vec y = (t - quarter * 0.5F) * 3.14159265359F;
+  const Vec z = y * y;
+  Vec s = Splat(-1.9515295891e-4F);
+  s = Fma(s, z, Splat(8.3321608736e-3F));
+  s = Fma(s, z, Splat(-1.6666654611e-1F));
+  s = Fma(s * z, y, y);
+  Vec c = Splat(2.443315711809948e-5F);
+  c = Fma(c, z, Splat(-1.388731625493765e-3F));
+  c = Fma(c, z, Splat(4.166664568298827e-2F));
+  c = Fma(c, z * z, 1.0F - 0.5F * z);
+  const IntVec q = __builtin_convertvector(quarter, IntVec);
+  const IntVec odd = (q & 1) != 0;
+  const IntVec sin_sign = (q & 2) << 30;
+  const IntVec cos_sign = ((q + 1) & 2) << 30;
+  *sin = AsFloat(AsInt(Select(odd, c, s)) ^ sin_sign);
+  *cos = AsFloat(AsInt(Select(odd, s, c)) ^ cos_sign);
+}
+
+}  // namespace
+}  // namespace msrl::internal
+
+#endif  // MSRL_NN_VEC_H_
