@@ -70,7 +70,7 @@ void Tile(const TileArgs& t) {
     if (t.bias != nullptr) LoadColumn<kVecs>(t.bias, 1, t.rows, start);
 #pragma GCC unroll 8
     for (int j = 0; j < kColumns; ++j) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) sum[j][v] = start[v];
     }
   } else {
@@ -84,12 +84,12 @@ void Tile(const TileArgs& t) {
   const Stride b_col = t.b_col;
   for (int p = 0; p < t.depth; ++p) {
     Vec column[kVecs];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) column[v] = Load(a + v * kLanes);
 #pragma GCC unroll 8
     for (int j = 0; j < kColumns; ++j) {
       const Vec value = Splat(b[j * b_col]);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) sum[j][v] = Fma(column[v], value, sum[j][v]);
     }
     a += t.a_col;
@@ -99,12 +99,12 @@ void Tile(const TileArgs& t) {
 #pragma GCC unroll 8
   for (int j = 0; j < kColumns; ++j) {
     if (t.epilogue == Epilogue::kRelu) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) sum[j][v] = Max(sum[j][v], Vec{});
     } else if (t.epilogue == Epilogue::kReluGate) {
       Vec gate[kVecs];
       LoadColumn<kVecs>(t.gate + j * t.c_col, t.c_row, t.rows, gate);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) sum[j][v] = Select(gate[v] > 0.0F, sum[j][v], Vec{});
     }
     StoreColumn<kVecs>(t.c + j * t.c_col, t.c_row, t.rows, sum[j]);
@@ -173,10 +173,16 @@ void Pack(const float* a, Stride a_row, Stride a_col, int rows, int depth, float
       }
     } else {
       for (int p = 0; p < depth; ++p) {
-        for (int i = 0; i < kPanelRows; ++i) {
-          panel[p * kPanelRows + i] = i < rows ? a[p * a_col + i] : 0.0F;
+        Vec column[2] = {};
+        if (rows > kLanes) {
+          LoadColumn<2>(a + p * a_col, 1, rows, column);
+        } else {
+          LoadColumn<1>(a + p * a_col, 1, rows, column);
         }
-        for (int v = 0; v < 2; ++v) sum[v] += Load(panel + p * kPanelRows + v * kLanes);
+        for (int v = 0; v < 2; ++v) {
+          sum[v] += column[v];
+          Store(panel + p * kPanelRows + v * kLanes, column[v]);
+        }
       }
     }
     if (row_sum != nullptr) {
@@ -248,6 +254,21 @@ void GemmPanels(const GemmArgs& g) {
   }
 }
 
+// One column, a single sample: eight vectors of rows at once, not packed.
+void GemmColumn(GemmArgs g) {
+  constexpr int kVecs = 8;
+  constexpr int kRows = kVecs * kLanes;
+  for (; g.m >= kRows; g.m -= kRows) {
+    Tile<kVecs, 1>({g.a, g.a_col, g.b, g.b_row, 0, g.c, 1, 0, g.bias, g.gate, kRows, g.k,
+                    !g.accumulate, g.epilogue});
+    g.a += kRows;
+    g.c += kRows;
+    if (g.bias != nullptr) g.bias += kRows;
+    if (g.gate != nullptr) g.gate += kRows;
+  }
+  if (g.m > 0) GemmPanels(g);
+}
+
 // Few rows: dot products along the columns of B.
 void GemmDots(const GemmArgs& g) {
   alignas(64) float row[kDepth];
@@ -281,8 +302,11 @@ void GemmDots(const GemmArgs& g) {
 
 void Gemm(const GemmArgs& g) {
   const bool plain = g.epilogue == Epilogue::kNone;
+  if (g.n == 1 && g.m > kThinRows && g.a_row == 1 && g.c_row == 1 && g.row_sum == nullptr) {
+    return GemmColumn(g);
+  }
   if (g.m > kThinRows || !plain) return GemmPanels(g);
-  if (g.b_row == 1 && g.row_sum == nullptr && g.n > 1) return GemmDots(g);
+  if (g.b_row == 1 && g.row_sum == nullptr) return GemmDots(g);
   if (g.b_col != 1 || g.bias != nullptr || g.n <= kThinRows) return GemmPanels(g);
   // few rows, but many columns that lie next to each other: the transposed product
   if (g.row_sum != nullptr) {

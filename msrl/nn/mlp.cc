@@ -119,7 +119,7 @@ void RequireValid(const MlpSpec& spec) {
   }
 }
 
-MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : max_batch_(max_batch) {
+MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : spec_(spec), max_batch_(max_batch) {
   RequireValid(spec);
   MSRL_CHECK_GE(max_batch, 1);
   const auto batch = static_cast<std::size_t>(max_batch);
@@ -224,7 +224,7 @@ ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRa
       "members ", members.first, " and ", members.count, " more of ", spec_.members);
   MSRL_CHECK(batch >= 1 && batch <= tape.max_batch_, "batch is ", batch, ", tape is for ",
              tape.max_batch_);
-  MSRL_CHECK(tape.layers_.size() == spec_.hidden.size() * spec_.members, "a tape of another spec");
+  MSRL_CHECK(tape.spec_ == spec_, "a tape of another spec");
   tape.own_inputs_ = input.rows() != spec_.input;
   MSRL_CHECK(!tape.own_inputs_ || input.rows() == spec_.input * members.count, "input has ",
              input.rows(), " rows, spec.input is ", spec_.input);

@@ -99,6 +99,7 @@ class MlpTape {
 
   float* At(std::size_t offset) { return buffer_.data() + offset; }
 
+  MlpSpec spec_;
   int max_batch_;
   int batch_ = 0;  // of the last forward pass
   MemberRange members_{0, 0};
