@@ -1,1 +1,181 @@
+#include "msrl/nn/kernels.h"
 
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "msrl/core/rng.h"
+#include "msrl/testing/tolerance.h"
+
+namespace msrl::internal {
+namespace {
+
+using testing::Tol;
+
+std::vector<const Kernels*> AllKernels() {
+  std::vector<const Kernels*> all{&PortableKernels()};
+  if (Avx2Kernels() != nullptr) all.push_back(Avx2Kernels());
+  return all;
+}
+
+std::vector<float> RandomVector(std::size_t n, Rng& rng) {
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(rng.Normal());
+  return values;
+}
+
+// Every combination of layouts, epilogues and edge sizes, against sums in double.
+TEST(KernelsTest, GemmMatchesTheDefinition) {
+  Rng rng(1, "gemm");
+  const auto pick = [&rng](std::initializer_list<int> sizes) {
+    return *(sizes.begin() + rng.Index(static_cast<std::int64_t>(sizes.size())));
+  };
+  for (const Kernels* kernels : AllKernels()) {
+    for (int round = 0; round < 1500; ++round) {
+      GemmArgs g;
+      g.m = pick({1, 2, 4, 5, 8, 9, 15, 16, 17, 33, 64, 70});
+      g.n = pick({1, 2, 3, 4, 5, 6, 7, 12, 13, 25});
+      g.k = pick({1, 2, 7, 8, 9, 16, 31, 100, 256, 257, 300});
+      const std::vector<float> a = RandomVector(std::size_t(g.m + 1) * (g.k + 1), rng);
+      const std::vector<float> b = RandomVector(std::size_t(g.n + 1) * (g.k + 1), rng);
+      const std::vector<float> start = RandomVector(std::size_t(g.m + 1) * (g.n + 1), rng);
+      const std::vector<float> bias = RandomVector(g.m, rng);
+      const std::vector<float> gate = RandomVector(start.size(), rng);
+      std::vector<float> c = start;
+      std::vector<float> sums(g.m, 1e9F);
+      g.a = a.data();
+      g.b = b.data();
+      g.c = c.data();
+      const bool a_transposed = rng.Bernoulli(0.5);
+      const bool b_transposed = rng.Bernoulli(0.5);
+      const bool c_transposed = rng.Bernoulli(0.2);
+      g.a_row = a_transposed ? g.k + 1 : 1;
+      g.a_col = a_transposed ? 1 : g.m + 1;
+      g.b_row = b_transposed ? g.n + 1 : 1;
+      g.b_col = b_transposed ? 1 : g.k + 1;
+      g.c_row = c_transposed ? g.n + 1 : 1;
+      g.c_col = c_transposed ? 1 : g.m + 1;
+      g.accumulate = rng.Bernoulli(0.2);
+      if (!g.accumulate && rng.Bernoulli(0.5)) g.bias = bias.data();
+      if (rng.Bernoulli(0.4)) g.row_sum = sums.data();
+      g.epilogue = static_cast<Epilogue>(rng.Index(3));
+      g.gate = gate.data();
+      kernels->gemm(g);
+
+      std::vector<bool> written(c.size());
+      for (int i = 0; i < g.m; ++i) {
+        double row_sum = 0.0;
+        for (int p = 0; p < g.k; ++p) row_sum += g.a[i * g.a_row + p * g.a_col];
+        if (g.row_sum != nullptr) {
+          ASSERT_NEAR(sums[i], row_sum, Tol(5e-5));
+        }
+        for (int j = 0; j < g.n; ++j) {
+          const auto at = static_cast<std::size_t>(i * g.c_row + j * g.c_col);
+          double sum = g.accumulate ? start[at] : g.bias == nullptr ? 0.0 : bias[i];
+          for (int p = 0; p < g.k; ++p) {
+            sum += static_cast<double>(g.a[i * g.a_row + p * g.a_col]) *
+                   g.b[p * g.b_row + j * g.b_col];
+          }
+          if (g.epilogue == Epilogue::kRelu) sum = std::max(sum, 0.0);
+          if (g.epilogue == Epilogue::kReluGate && !(gate[at] > 0.0F)) sum = 0.0;
+          ASSERT_NEAR(c[at], sum, Tol(5e-5))
+              << kernels->name << " " << g.m << " x " << g.n << " x " << g.k << " at " << i << ", "
+              << j << " layouts " << a_transposed << b_transposed << c_transposed;
+          written[at] = true;
+        }
+      }
+      for (std::size_t i = 0; i < c.size(); ++i) {
+        if (written[i]) continue;
+        ASSERT_EQ(c[i], start[i]) << "written outside";
+      }
+    }
+  }
+}
+
+// The largest error in units of the last place of the true value.
+double LargestUlps(const std::vector<float>& x, const std::vector<float>& y,
+                   const std::function<double(double)>& f) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double truth = f(x[i]);
+    const float size = std::abs(static_cast<float>(truth));
+    const double ulp = std::max(std::nextafter(size, INFINITY) - size, 1.2e-38F);
+    largest = std::max(largest, std::abs(y[i] - truth) / ulp);
+  }
+  return largest;
+}
+
+TEST(KernelsTest, ElementaryFunctionsAreAccurate) {
+  std::vector<float> exp_x;
+  std::vector<float> log_x;
+  std::vector<float> tanh_x{0.0F, -0.0F, 1e-30F, 100.0F, -100.0F, 0.625F, -0.6250001F};
+  for (int i = 0; i <= 100'003; ++i) {
+    const double t = i / 100'003.0;
+    exp_x.push_back(static_cast<float>(-86.9 + 173.8 * t));
+    log_x.push_back(static_cast<float>(std::exp(-80.0 + 160.0 * t)));
+    log_x.push_back(static_cast<float>(0.5 + 2.0 * t));
+    tanh_x.push_back(static_cast<float>(-12.0 + 24.0 * t));
+  }
+  for (const Kernels* kernels : AllKernels()) {
+    std::vector<float> y(exp_x.size());
+    kernels->exp(exp_x.data(), y.data(), y.size());
+    EXPECT_LT(LargestUlps(exp_x, y, [](double x) { return std::exp(x); }), 3.0);
+    y.resize(log_x.size());
+    kernels->log(log_x.data(), y.data(), y.size());
+    EXPECT_LT(LargestUlps(log_x, y, [](double x) { return std::log(x); }), 3.0);
+    y.resize(tanh_x.size());
+    kernels->tanh(tanh_x.data(), y.data(), y.size());
+    EXPECT_LT(LargestUlps(tanh_x, y, [](double x) { return std::tanh(x); }), 3.0);
+    EXPECT_GT(LargestUlps(tanh_x, y, [](double x) { return std::tanh(x * 1.000001); }), 3.0);
+    EXPECT_EQ(y[3], 1.0F);
+    EXPECT_EQ(y[4], -1.0F);
+  }
+}
+
+TEST(KernelsTest, NotANumberIsNotHidden) {
+  for (const Kernels* kernels : AllKernels()) {
+    const float nan = NAN;
+    float y = 0.0F;
+    kernels->exp(&nan, &y, 1);
+    EXPECT_TRUE(std::isnan(y));
+    kernels->tanh(&nan, &y, 1);
+    EXPECT_TRUE(std::isnan(y));
+  }
+}
+
+TEST(KernelsTest, InstructionSetsAgree) {
+  if (Avx2Kernels() == nullptr) GTEST_SKIP() << "no AVX2 here";
+  EXPECT_EQ(&ActiveKernels(), Avx2Kernels());
+  Rng rng(2, "kernels");
+  const std::vector<float> x = RandomVector(1003, rng);
+  for (const Activation f : {Activation::kIdentity, Activation::kRelu, Activation::kTanh,
+                             Activation::kElu, Activation::kSilu}) {
+    std::vector<float> h[2] = {x, x};
+    std::vector<float> d[2] = {x, x};
+    for (int k = 0; k < 2; ++k) {
+      const Kernels& kernels = *AllKernels()[k];
+      kernels.activate(f, x.data(), h[k].data(), x.size());
+      kernels.activate_backward(f, h[0].data(), d[k].data(), x.size());
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_NEAR(h[0][i], h[1][i], Tol(1e-6));
+      ASSERT_NEAR(d[0][i], d[1][i], Tol(1e-6));
+    }
+  }
+  EXPECT_NEAR(PortableKernels().sum_of_squares(x.data(), x.size()),
+              Avx2Kernels()->sum_of_squares(x.data(), x.size()), Tol(1e-3));
+  std::vector<std::uint32_t> words(160);
+  for (std::uint32_t& word : words) word = rng.NextU32();
+  words[0] = 0;
+  words[1] = 0xffffffffU;
+  words[9] = 0x80000000U;
+  std::vector<float> normals[2] = {std::vector<float>(160), std::vector<float>(160)};
+  for (int k = 0; k < 2; ++k) AllKernels()[k]->normals(words.data(), normals[k].data(), 10);
+  for (std::size_t i = 0; i < 160; ++i) ASSERT_NEAR(normals[0][i], normals[1][i], Tol(1e-5));
+  EXPECT_GT(std::hypot(normals[0][0], normals[0][8]), 6.6);
+}
+
+}  // namespace
+}  // namespace msrl::internal
