@@ -101,7 +101,7 @@ class MlpGradientTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MlpGradientTest, MatchesCentralDifferences) {
   const MlpSpec& spec = GetParam().spec;
-  const int batch = 7;
+  const int batch = 5;
   Rng rng(1, "mlp");
   Mlp mlp(spec);
   mlp.Init(rng);
