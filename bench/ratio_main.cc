@@ -7,7 +7,7 @@
 
 namespace {
 
-// Keeps the median time of every benchmark, in seconds per iteration.
+// Keeps the median processor time of every benchmark, in seconds per iteration.
 class RatioReporter : public benchmark::ConsoleReporter {
  public:
   RatioReporter() : ConsoleReporter(OO_Tabular) {}
@@ -16,11 +16,8 @@ class RatioReporter : public benchmark::ConsoleReporter {
     for (const Run& run : runs) {
       if (run.aggregate_name != "median") continue;
       const std::string& arguments = run.run_name.args;
-      // processor time where one thread works: others on the machine disturb it less
-      const bool is_real = run.run_name.time_type == "real_time";
       medians_[run.run_name.function_name + (arguments.empty() ? "" : "/" + arguments)] =
-          (is_real ? run.GetAdjustedRealTime() : run.GetAdjustedCPUTime()) /
-          benchmark::GetTimeUnitMultiplier(run.time_unit);
+          run.GetAdjustedCPUTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
     }
     ConsoleReporter::ReportRuns(runs);
   }
@@ -52,7 +49,7 @@ int main(int argc, char** argv) {
   benchmark::RunSpecifiedBenchmarks(&reporter);
 
   if (msrl::bench::Promises().empty()) return 0;
-  std::printf("\n%-64s %9s %9s\n", "ratio of median times", "measured", "promised");
+  std::printf("\n%-64s %9s %9s\n", "ratio of median processor times", "measured", "promised");
   for (const msrl::bench::Promise& promise : msrl::bench::Promises()) {
     const double slow = reporter.Median(promise.slow);
     const double fast = reporter.Median(promise.fast);

@@ -1,6 +1,7 @@
 // main() of every benchmark: runs the benchmarks several times in interleaved order and then prints
 // the promised ratios of medians. Absolute times depend on the machine and its load; ratios within
-// one run much less.
+// one run much less. Times are those of the processor: everything measured runs on one thread, and
+// other programs may use the machine.
 #ifndef BENCH_RATIO_MAIN_H_
 #define BENCH_RATIO_MAIN_H_
 

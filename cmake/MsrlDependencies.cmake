@@ -20,9 +20,13 @@ endif()
 # Random123 (Philox) is header-only and has no CMake package.
 find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)
 
-# libtorch serves msrl::torch only; it is not built with sanitizers, so neither is what uses it.
-find_package(Torch QUIET)
-option(MSRL_BUILD_TORCH "Build msrl::torch (needs libtorch)" ${Torch_FOUND})
+# libtorch serves msrl::torch only. It is not built with sanitizers, so neither is what uses it.
 if(MSRL_SANITIZE)
-  set(MSRL_BUILD_TORCH OFF)
+  set(Torch_FOUND OFF)
+else()
+  find_package(Torch QUIET)
+endif()
+option(MSRL_BUILD_TORCH "Build msrl::torch (needs libtorch)" ${Torch_FOUND})
+if(MSRL_BUILD_TORCH AND NOT Torch_FOUND)
+  find_package(Torch REQUIRED)
 endif()

@@ -15,7 +15,8 @@ struct CacheLineAllocator {
 
   CacheLineAllocator() = default;
   template <typename U>
-  explicit(false) CacheLineAllocator(const CacheLineAllocator<U>& /*other*/) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): the standard wants allocators to convert
+  CacheLineAllocator(const CacheLineAllocator<U>& /*other*/) {}
 
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlignment)); }
   void deallocate(T* p, std::size_t /*n*/) { ::operator delete(p, kAlignment); }
