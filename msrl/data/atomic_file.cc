@@ -16,7 +16,12 @@ namespace {
 
 [[noreturn]] void FailIo(const char* action, const std::filesystem::path& path) {
   const int cause = errno;
-  throw UserError(StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause)));
+  const std::string message =
+      StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
+  if (cause == ENOSPC || cause == EDQUOT || cause == EFBIG || cause == EIO) {
+    throw StorageError(message);
+  }
+  throw UserError(message);
 }
 
 class FileDescriptor {
@@ -53,6 +58,11 @@ void SyncFolder(const std::filesystem::path& folder) {
 }  // namespace
 
 void WriteFileAtomically(const std::filesystem::path& path, std::string_view contents) {
+  WriteFileAtomically(path, std::span(&contents, 1));
+}
+
+void WriteFileAtomically(const std::filesystem::path& path,
+                         std::span<const std::string_view> pieces) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
   FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
@@ -62,7 +72,9 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
     const mode_t mask = umask(0);
     umask(mask);
     if (fchmod(file.get(), 0666 & ~mask) != 0) FailIo("write", path);
-    if (!WriteAll(file.get(), contents)) FailIo("write", path);
+    for (const std::string_view piece : pieces) {
+      if (!WriteAll(file.get(), piece)) FailIo("write", path);
+    }
     if (fsync(file.get()) != 0) FailIo("flush", path);
     if (!file.Close()) FailIo("write", path);
     if (rename(temporary.c_str(), path.c_str()) != 0) FailIo("write", path);
@@ -71,6 +83,43 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
     throw;
   }
   SyncFolder(folder);
+}
+
+AppendFile::AppendFile(const std::filesystem::path& path, std::uint64_t size)
+    : path_(path), fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)), size_(size) {
+  if (fd_ < 0) FailIo("write", path);
+  const off_t end = lseek(fd_, 0, SEEK_END);
+  const bool short_file = end >= 0 && static_cast<std::uint64_t>(end) < size;
+  if (end < 0 || short_file || ftruncate(fd_, static_cast<off_t>(size)) != 0 ||
+      lseek(fd_, static_cast<off_t>(size), SEEK_SET) < 0) {
+    const int cause = errno;
+    close(fd_);
+    errno = cause;
+    if (short_file) {
+      throw UserError(StrCat(path.string(), " has ", end, " bytes where at least ", size,
+                             " were written: it was changed from outside"));
+    }
+    FailIo("write", path);
+  }
+}
+
+AppendFile::~AppendFile() { close(fd_); }
+
+void AppendFile::Append(std::string_view bytes) {
+  if (!WriteAll(fd_, bytes)) {
+    const int cause = errno;
+    // half a line must not stay; if even this fails, the next opening cuts it
+    if (ftruncate(fd_, static_cast<off_t>(size_)) == 0) {
+      lseek(fd_, static_cast<off_t>(size_), SEEK_SET);
+    }
+    errno = cause;
+    FailIo("write", path_);
+  }
+  size_ += bytes.size();
+}
+
+void AppendFile::Sync() {
+  if (fsync(fd_) != 0) FailIo("flush", path_);
 }
 
 std::string ReadWholeFile(const std::filesystem::path& path, std::uintmax_t max_bytes) {

@@ -1,8 +1,11 @@
 #include "msrl/data/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "msrl/core/check.h"
@@ -70,6 +73,50 @@ TEST_F(AtomicFileTest, ResultHasOrdinaryPermissions) {
   struct stat info {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0666 & ~mask);
+}
+
+TEST_F(AtomicFileTest, AppendFileCutsAndGrows) {
+  const auto path = folder_ / "log";
+  {
+    AppendFile file(path, 0);
+    file.Append("one\n");
+    file.Append("two\n");
+    file.Sync();
+    EXPECT_EQ(file.size(), 8u);
+  }
+  {
+    AppendFile file(path, 4);
+    file.Append("three\n");
+  }
+  EXPECT_EQ(ReadWholeFile(path, 100), "one\nthree\n");
+  EXPECT_THROW(AppendFile(path, 11), UserError);
+  EXPECT_EQ(ReadWholeFile(path, 100), "one\nthree\n");
+}
+
+// A limit on the file size acts like a full disk: a write stops in the middle.
+TEST_F(AtomicFileTest, AFullDiskLeavesWhatWasThere) {
+  const auto path = folder_ / "result";
+  const auto log = folder_ / "log";
+  WriteFileAtomically(path, "old");
+  AppendFile file(log, 0);
+  file.Append(std::string(1000, 'a'));
+
+  struct rlimit old_limit {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  struct rlimit limit = old_limit;
+  limit.rlim_cur = 1500;
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(WriteFileAtomically(path, std::string(5000, 'x')), StorageError);
+  EXPECT_THROW(file.Append(std::string(1000, 'b')), StorageError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+
+  EXPECT_EQ(ReadWholeFile(path, 100), "old");
+  EXPECT_EQ(ReadWholeFile(log, 10'000), std::string(1000, 'a'));
+  EXPECT_EQ(FileCount(), 2u);
+  file.Append("c");
+  EXPECT_EQ(ReadWholeFile(log, 10'000), std::string(1000, 'a') + "c");
 }
 
 }  // namespace
