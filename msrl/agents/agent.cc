@@ -1,0 +1,29 @@
+#include "msrl/agents/agent.h"
+
+#include <cmath>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+template <typename T>
+void RequireAllFinite(std::string_view what, std::span<const T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) [[likely]]
+      continue;
+    const std::string place = values.size() == 1 ? "" : StrCat("[", i, "]");
+    throw RunError(StrCat(what, place, " is ", values[i]));
+  }
+}
+
+}  // namespace
+
+void RequireFinite(std::string_view what, std::span<const float> values) {
+  RequireAllFinite(what, values);
+}
+void RequireFinite(std::string_view what, std::span<const double> values) {
+  RequireAllFinite(what, values);
+}
+
+}  // namespace msrl

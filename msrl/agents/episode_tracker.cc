@@ -1,0 +1,80 @@
+#include "msrl/agents/episode_tracker.h"
+
+#include <utility>
+#include <vector>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+
+EpisodeTracker::EpisodeTracker(const EnvSpec& spec, Lift::Ptr lift)
+    : spec_(spec),
+      lift_(std::move(lift)),
+      states_{State{Eigen::VectorXd::Zero(spec.observation_size), {}, SegmentMatrix(lift_), 0},
+              State{Eigen::VectorXd::Zero(spec.observation_size), {}, SegmentMatrix(lift_), 0}},
+      psi_(lift_->m()) {}
+
+Situation EpisodeTracker::View(std::size_t which) const {
+  const State& state = states_[which];
+  return {EnvView(state.observation.data(), state.observation.size()),
+          EnvView(state.geometry.data(), kGeometrySize), state.matrix, state.step};
+}
+
+void EpisodeTracker::See(const Env& env, State& state) const {
+  const EnvView observation = env.observation();
+  MSRL_CHECK_EQ(observation.size(), state.observation.size());
+  if (!observation.allFinite()) {
+    RequireFinite(spec_.id + ": observation",
+                  std::span(observation.data(), static_cast<std::size_t>(observation.size())));
+  }
+  state.observation = observation;
+  Eigen::Map<Eigen::VectorXd>(state.geometry.data(), kGeometrySize) = env.geometry();
+}
+
+void EpisodeTracker::Begin(const Env& env) {
+  See(env, states_[now_]);
+  states_[now_].matrix.SetZero();
+  states_[now_].step = 0;
+  episode_return_ = 0.0;
+}
+
+Experience EpisodeTracker::Advance(const Action& action, const StepResult& result, const Env& env) {
+  const std::size_t before = now_;
+  now_ = 1 - now_;
+  State& after = states_[now_];
+  See(env, after);
+  EmbedAction(spec_, action, code_);
+  const double scaled_reward = result.reward / spec_.reward_scale;
+  lift_->Apply(View(before).geometry, EnvView(code_.data(), kActionCodeSize), scaled_reward,
+               View(now_).geometry, psi_);
+  after.matrix = states_[before].matrix;
+  after.matrix.AddStep(psi_);
+  after.step = states_[before].step + 1;
+  episode_return_ += result.reward;
+  return {View(before),    action,
+          code_,           result.reward,
+          scaled_reward,   std::span(psi_.data(), static_cast<std::size_t>(psi_.size())),
+          View(now_),      result.terminated,
+          result.truncated};
+}
+
+void EpisodeTracker::Save(const StateWriter& state) const {
+  const std::span<const double> packed = states_[now_].matrix.packed();
+  state.Word("lift", lift_->id().value);
+  state.View("matrix", packed, {static_cast<std::int64_t>(packed.size())});
+  state.Int("steps", states_[now_].step);
+  state.Double("return", episode_return_);
+}
+
+void EpisodeTracker::Load(const StateReader& state, const Env& env) {
+  if (state.Word("lift") != lift_->id().value) state.Fail("lift", "is of another lift");
+  std::vector<double> packed(states_[now_].matrix.packed().size());
+  state.Into("matrix", std::span(packed), {static_cast<std::int64_t>(packed.size())});
+  const auto steps = static_cast<int>(state.Int("steps", 0, spec_.step_limit));
+  Begin(env);
+  states_[now_].matrix = SegmentMatrix::FromPacked(lift_, std::move(packed));
+  states_[now_].step = steps;
+  episode_return_ = state.Double("return");
+}
+
+}  // namespace msrl

@@ -1,0 +1,44 @@
+// Agents that learn nothing: rows of every table of results.
+#ifndef MSRL_AGENTS_FIXED_FIXED_H_
+#define MSRL_AGENTS_FIXED_FIXED_H_
+
+#include "msrl/agents/agent.h"
+
+namespace msrl {
+
+struct FixedConfig {
+  template <typename V>
+  void Fields(V&&) {}
+};
+
+// Nothing to learn, nothing to store.
+class FixedAgent : public Agent {
+ public:
+  std::int64_t parameter_count() const override { return 0; }
+  void Observe(const Experience&) override {}
+  void Update() override {}
+  void DrainMetrics(MetricSink&) override {}
+  void Save(const StateWriter&) const override {}
+  void Load(const StateReader&) override {}
+};
+
+// Uniform over the actions, or over [-1, 1]^n.
+class RandomAgent : public FixedAgent {
+ public:
+  RandomAgent(const EnvSpec& spec, const FixedConfig&, std::uint64_t) : action_(spec.action) {}
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+
+ private:
+  ActionSpec action_;
+};
+
+// The zero action, or action 0.
+class StillAgent : public FixedAgent {
+ public:
+  StillAgent(const EnvSpec&, const FixedConfig&, std::uint64_t) {}
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_FIXED_FIXED_H_

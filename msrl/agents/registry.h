@@ -1,0 +1,66 @@
+// The list of all agents. A new one is a row here, and is tested by being listed.
+#ifndef MSRL_AGENTS_REGISTRY_H_
+#define MSRL_AGENTS_REGISTRY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/agents/agent.h"
+#include "msrl/core/config.h"
+#include "msrl/env/spec.h"
+
+namespace msrl {
+
+struct AgentEntry {
+  std::string id;
+  std::string description;
+  bool discrete = false;  // which kinds of actions it can choose
+  bool continuous = false;
+  // Settings are "key=value". Equal arguments make equal agents.
+  std::function<std::unique_ptr<Agent>(const EnvSpec& spec, std::span<const std::string> settings,
+                                       std::uint64_t seed)>
+      make;
+  // All settings with their values, defaults where none is given. UserError as make.
+  std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
+};
+
+// The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed).
+template <typename ConcreteAgent, typename Config>
+AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete, bool continuous) {
+  const auto configure = [](std::span<const std::string> settings) {
+    Config config;
+    for (const std::string& setting : settings) SetField(config, setting);
+    return config;
+  };
+  AgentEntry entry;
+  entry.id = std::move(id);
+  entry.description = std::move(description);
+  entry.discrete = discrete;
+  entry.continuous = continuous;
+  entry.make = [configure](const EnvSpec& spec, std::span<const std::string> settings,
+                           std::uint64_t seed) -> std::unique_ptr<Agent> {
+    return std::make_unique<ConcreteAgent>(spec, configure(settings), seed);
+  };
+  entry.options = [configure](std::span<const std::string> settings) {
+    return ListFields(configure(settings));
+  };
+  return entry;
+}
+
+const std::vector<AgentEntry>& Agents();
+
+// UserError that names the nearest id.
+const AgentEntry& FindAgent(std::string_view id);
+
+// entry.make, but a UserError if the agent can't choose actions of this kind.
+std::unique_ptr<Agent> MakeAgent(const AgentEntry& entry, const EnvSpec& spec,
+                                 std::span<const std::string> settings, std::uint64_t seed);
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_REGISTRY_H_
