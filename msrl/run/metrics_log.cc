@@ -1,0 +1,109 @@
+#include "msrl/run/metrics_log.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "msrl/agents/agent.h"
+#include "msrl/core/check.h"
+#include "msrl/run/event_file.h"
+#include "msrl/run/run_spec.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+double WallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::uint64_t SizeIn(const std::optional<StateReader>& state, const char* name) {
+  return state ? static_cast<std::uint64_t>(state->Int(name, 0, INT64_MAX)) : 0;
+}
+
+// The length up to the last whole line; a killed process may have left half of one.
+std::uint64_t WholeLines(const fs::path& path) {
+  if (!fs::exists(path)) return 0;
+  const std::string text = ReadWholeFile(path, std::uintmax_t{1} << 32);
+  const std::size_t end = text.rfind('\n');
+  return end == std::string::npos ? 0 : end + 1;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const fs::path& folder, const std::optional<StateReader>& state)
+    : metrics_(folder / "metrics.jsonl", SizeIn(state, "metrics_bytes")),
+      evals_(folder / "evals.jsonl", SizeIn(state, "evals_bytes")),
+      events_(folder / "events.out.tfevents.0.msrl", SizeIn(state, "events_bytes")),
+      timing_(folder / "timing.jsonl", WholeLines(folder / "timing.jsonl")) {
+  if (events_.size() == 0) events_.Append(EncodeEventHeader(WallTime()));
+}
+
+void MetricsLog::Metrics(std::int64_t step, const Scalars& scalars) {
+  Json line{{"step", step}};
+  for (const auto& [name, value] : scalars) {
+    RequireFinite(name, std::span(&value, 1));
+    line[name] = value;
+  }
+  metrics_.Append(line.dump() + "\n");
+  Events(step, scalars);
+}
+
+void MetricsLog::Evaluation(std::int64_t step, const EvalResult& result, const EnvSpec& spec) {
+  Json line;
+  line["step"] = step;
+  line["episodes"] = result.returns.size();
+  line["mean_return"] = result.MeanReturn();
+  line["std_return"] = result.StdReturn();
+  line["mean_length"] = result.MeanLength();
+  Scalars scalars{{"eval/return", result.MeanReturn()}, {"eval/length", result.MeanLength()}};
+  if (const auto normalised = NormalisedReturn(spec, result.MeanReturn())) {
+    line["normalised_return"] = *normalised;
+    scalars.emplace_back("eval/normalised_return", *normalised);
+  }
+  if (result.successes) {
+    line["success_rate"] = result.SuccessRate();
+    scalars.emplace_back("eval/success", result.SuccessRate());
+  }
+  line["returns"] = result.returns;
+  line["lengths"] = result.lengths;
+  evals_.Append(line.dump() + "\n");
+  Events(step, scalars);
+}
+
+void MetricsLog::Events(std::int64_t step, const Scalars& scalars) {
+  events_.Append(EncodeScalars(WallTime(), step, scalars));
+}
+
+void MetricsLog::Started(std::int64_t step) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const Json line{{"event", "start"},
+                  {"step", step},
+                  {"time", WallTime()},
+                  {"host", host},
+                  {"msrl_version", BuildVersion()},
+                  {"commit", BuildCommit()}};
+  timing_.Append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void MetricsLog::Speed(std::int64_t step, double seconds, double steps_per_second) {
+  const Json line{{"event", "speed"},
+                  {"step", step},
+                  {"seconds", seconds},
+                  {"steps_per_second", steps_per_second}};
+  timing_.Append(line.dump() + "\n");
+}
+
+void MetricsLog::Save(const StateWriter& state) {
+  for (AppendFile* file : {&metrics_, &evals_, &events_}) file->Sync();
+  state.Int("metrics_bytes", static_cast<std::int64_t>(metrics_.size()));
+  state.Int("evals_bytes", static_cast<std::int64_t>(evals_.size()));
+  state.Int("events_bytes", static_cast<std::int64_t>(events_.size()));
+}
+
+}  // namespace msrl

@@ -1,0 +1,50 @@
+// The growing files of a run: metrics.jsonl, evals.jsonl, timing.jsonl and TensorBoard's.
+#ifndef MSRL_RUN_METRICS_LOG_H_
+#define MSRL_RUN_METRICS_LOG_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "msrl/agents/metrics.h"
+#include "msrl/data/atomic_file.h"
+#include "msrl/data/state.h"
+#include "msrl/run/evaluate.h"
+
+namespace msrl {
+
+using Scalars = std::vector<std::pair<std::string, double>>;
+
+// What is written depends on the run alone, with two exceptions that hold all wall-clock times:
+// timing.jsonl and the time stamps of TensorBoard's file.
+class MetricsLog {
+ public:
+  // Files are cut to what they held when `state` was saved, or emptied.
+  MetricsLog(const std::filesystem::path& folder, const std::optional<StateReader>& state);
+
+  // RunError that names the metric, if a value is not finite.
+  void Metrics(std::int64_t step, const Scalars& scalars);
+  void Evaluation(std::int64_t step, const EvalResult& result, const EnvSpec& spec);
+  // A line of timing.jsonl: when a process began, and how fast it is.
+  void Started(std::int64_t step);
+  void Speed(std::int64_t step, double seconds, double steps_per_second);
+
+  // Brings all to the disk, then notes how long the files are.
+  void Save(const StateWriter& state);
+
+ private:
+  void Events(std::int64_t step, const Scalars& scalars);
+
+  AppendFile metrics_;
+  AppendFile evals_;
+  AppendFile events_;
+  AppendFile timing_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_METRICS_LOG_H_

@@ -1,0 +1,219 @@
+#include "msrl/run/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCheckpointVersion = "1";
+constexpr std::size_t kKeptCheckpoints = 2;
+
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+void MakeFolders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
+}
+
+std::string CheckpointName(std::int64_t step) {
+  std::string digits = std::to_string(step);
+  digits.insert(0, 13 - std::min<std::size_t>(13, digits.size()), '0');
+  return "step-" + digits + ".safetensors";
+}
+
+RunSpec ReadSpec(const fs::path& path) {
+  const fs::path file = path / "run.json";
+  if (!fs::exists(file)) {
+    throw UserError(StrCat("no run in ", path.string(), ": it has no run.json"));
+  }
+  return RunSpecFromJson(ReadWholeFile(file, 1 << 24), file.string());
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(fs::path path, RunSpec spec)
+    : path_(std::move(path)), spec_(std::move(spec)) {}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(std::move(other.path_)),
+      spec_(std::move(other.spec_)),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+RunDirectory::~RunDirectory() {
+  if (lock_ >= 0) close(lock_);
+}
+
+void RunDirectory::Lock() {
+  const fs::path file = path_ / "lock";
+  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) {
+    throw UserError(StrCat("cannot write ", file.string(), ": ", std::strerror(errno)));
+  }
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    throw UserError(StrCat(path_.string(), " is being run by another process"));
+  }
+}
+
+RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
+                                  const RunParts& parts) {
+  if (fs::exists(path / "run.json")) {
+    throw UserError(
+        StrCat(path.string(), " holds a run already; go on with it: msrl resume ", path.string()));
+  }
+  if (fs::exists(path)) {
+    if (!fs::is_directory(path)) throw UserError(StrCat(path.string(), " is not a directory"));
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+      // what a killed start leaves behind is hidden
+      if (!entry.path().filename().string().starts_with(".")) {
+        throw UserError(StrCat(path.string(), " is not empty and holds no run; choose another"));
+      }
+    }
+  }
+  const std::string json = ToJson(spec, parts);
+  const std::string toml = ToToml(spec, parts);
+  MakeFolders(path);
+  RunDirectory run(path, spec);
+  // first of all: from here on the run can be resumed
+  WriteFileAtomically(path / "run.json", json);
+  run.Lock();
+  WriteFileAtomically(path / "config.toml", toml);
+  MakeFolders(path / "checkpoints");
+  return run;
+}
+
+RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {
+  RunDirectory run(path, ReadSpec(path));
+  run.Lock();
+  MakeFolders(path / "checkpoints");
+  // temporary files of a process that was killed
+  for (const fs::path& folder : {path, path / "checkpoints"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (entry.path().filename().string().starts_with(".") && entry.is_regular_file()) {
+        fs::remove(entry.path());
+      }
+    }
+  }
+  return run;
+}
+
+RunDirectory RunDirectory::OpenForReading(const fs::path& path) {
+  return RunDirectory(path, ReadSpec(path));
+}
+
+void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
+  RunSpec changed = spec_;
+  changed.steps = steps;
+  changed.Check();
+  WriteFileAtomically(path_ / "run.json", ToJson(changed, parts));
+  WriteFileAtomically(path_ / "config.toml", ToToml(changed, parts));
+  spec_ = changed;
+}
+
+void RunDirectory::WriteStatus(std::string_view state, std::int64_t step,
+                               std::string_view message) const {
+  nlohmann::ordered_json json;
+  json["state"] = state;
+  json["step"] = step;
+  json["steps"] = spec_.steps;
+  if (!message.empty()) json["message"] = message;
+  json["process"] = getpid();
+  json["updated"] = UtcNow();
+  WriteFileAtomically(path_ / "status.json",
+                      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::vector<fs::path> RunDirectory::Checkpoints() const {
+  std::vector<fs::path> files;
+  const fs::path folder = path_ / "checkpoints";
+  if (!fs::is_directory(folder)) return files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".safetensors")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());  // the steps have leading zeros
+  return files;
+}
+
+void RunDirectory::WriteCheckpoint(std::int64_t step, TensorFileBuilder& contents) const {
+  contents.SetMetadata("format", "msrl-checkpoint");
+  contents.SetMetadata("format_version", std::string(kCheckpointVersion));
+  contents.SetMetadata("run", Hex(spec_.Fingerprint()));
+  contents.SetMetadata("step", std::to_string(step));
+  contents.Write(path_ / "checkpoints" / CheckpointName(step));
+  std::vector<fs::path> files = Checkpoints();
+  for (std::size_t i = 0; i + kKeptCheckpoints < files.size(); ++i) fs::remove(files[i]);
+}
+
+std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
+    const std::function<void(const std::string&)>& warn) const {
+  const std::vector<fs::path> files = Checkpoints();
+  if (files.empty()) return std::nullopt;
+  std::string problem;
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    if (!problem.empty()) warn(problem + "; trying the one before");
+    try {
+      TensorFile checkpoint = TensorFile::Read(*file);
+      RequireCheckpoint(checkpoint, spec_.Fingerprint());
+      return checkpoint;
+    } catch (const UserError& error) {
+      problem = error.what();
+    }
+  }
+  throw UserError(StrCat(problem, "; no checkpoint of this run can be used"));
+}
+
+void RunDirectory::SetAsideAfter(std::int64_t step) const {
+  for (const fs::path& file : Checkpoints()) {
+    const std::string name = file.filename().string();
+    if (name > CheckpointName(step)) fs::rename(file, file.parent_path() / ("damaged-" + name));
+  }
+}
+
+std::int64_t RequireCheckpoint(const TensorFile& file, std::uint64_t fingerprint) {
+  const auto get = [&file](const char* key) {
+    const auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? std::string() : found->second;
+  };
+  if (get("format") != "msrl-checkpoint" || !file.has_checksum()) {
+    throw UserError(StrCat(file.source(), ": not a checkpoint"));
+  }
+  if (get("format_version") != kCheckpointVersion) {
+    throw UserError(StrCat(file.source(), ": checkpoint of format version '", get("format_version"),
+                           "', this msrl knows ", kCheckpointVersion));
+  }
+  if (get("run") != Hex(fingerprint)) {
+    throw UserError(StrCat(file.source(), ": checkpoint of another run"));
+  }
+  std::int64_t step = -1;
+  const std::string text = get("step");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc() || end != text.data() + text.size() || step < 0) {
+    throw UserError(StrCat(file.source(), ": checkpoint without a step"));
+  }
+  return step;
+}
+
+}  // namespace msrl

@@ -1,0 +1,66 @@
+// A run on disk. The directory is the truth about its run (docs/running.md lists the files).
+#ifndef MSRL_RUN_RUN_DIRECTORY_H_
+#define MSRL_RUN_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/data/safetensors.h"
+#include "msrl/run/run_spec.h"
+
+namespace msrl {
+
+class RunDirectory {
+ public:
+  // Makes the directory (and its parents) for a resolved spec, and locks it. UserError if it holds
+  // a run already or anything else.
+  static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
+                             const RunParts& parts = {});
+  // UserError if there is no run in it, or another process is running it.
+  static RunDirectory OpenForWriting(const std::filesystem::path& path);
+  static RunDirectory OpenForReading(const std::filesystem::path& path);
+
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&&) = delete;
+  ~RunDirectory();
+
+  const std::filesystem::path& path() const { return path_; }
+  const RunSpec& spec() const { return spec_; }
+  // A longer (or shorter) budget, written down.
+  void SetSteps(std::int64_t steps, const RunParts& parts = {});
+
+  // status.json: "running", "finished", "interrupted" or "failed".
+  void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;
+
+  // Writes checkpoints/step-<step>.safetensors, then removes all but the newest two.
+  void WriteCheckpoint(std::int64_t step, TensorFileBuilder& contents) const;
+  // The newest whole checkpoint of this run; empty if none was ever written. A damaged one is
+  // reported in one line to `warn` and the one before is used; UserError if all are damaged.
+  std::optional<TensorFile> ReadNewestCheckpoint(
+      const std::function<void(const std::string&)>& warn) const;
+
+  // Renames checkpoints after this step to damaged-*: they must not push out good ones.
+  void SetAsideAfter(std::int64_t step) const;
+
+ private:
+  RunDirectory(std::filesystem::path path, RunSpec spec);
+  void Lock();
+  std::vector<std::filesystem::path> Checkpoints() const;  // oldest first
+
+  std::filesystem::path path_;
+  RunSpec spec_;
+  int lock_ = -1;
+};
+
+// The step in a checkpoint's metadata. UserError unless the file is a checkpoint of the run with
+// this fingerprint, whole and of a version that we know.
+std::int64_t RequireCheckpoint(const TensorFile& file, std::uint64_t fingerprint);
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_RUN_DIRECTORY_H_

@@ -1,0 +1,185 @@
+#include "msrl/run/run_spec.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+
+// "key=value" of a field: its TOML literal without the quotes.
+std::string Assignment(const ConfigField& field) {
+  const Json value = Json::parse(field.value);
+  return field.key + "=" + (value.is_string() ? value.get<std::string>() : field.value);
+}
+
+// The fields with the settings put in. Settings have been accepted before.
+std::vector<ConfigField> Override(std::vector<ConfigField> fields,
+                                  std::span<const std::string> settings) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    for (ConfigField& field : fields) {
+      if (field.key != setting.substr(0, equals)) continue;
+      const std::string text = setting.substr(equals + 1);
+      const bool quoted = !field.value.empty() && field.value[0] == '"';
+      field.value = quoted ? Json(text).dump() : text;
+    }
+  }
+  return fields;
+}
+
+// Environments list only their defaults; one that the registry does not know has no list.
+std::vector<ConfigField> EnvFields(const RunSpec& spec) {
+  for (const EnvEntry& entry : Environments()) {
+    if (entry.id == spec.env) return Override(entry.options(), spec.env_settings);
+  }
+  return {};
+}
+
+// "key=value" settings as an object.
+Json SettingsObject(std::span<const std::string> settings) {
+  Json object = Json::object();
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    object[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  return object;
+}
+
+std::vector<std::string> SettingsFrom(const Json& object) {
+  std::vector<std::string> settings;
+  for (const auto& [key, value] : object.items()) {
+    settings.push_back(key + "=" + value.get<std::string>());
+  }
+  return settings;
+}
+
+Json MeasuredOrNull(const std::optional<MeasuredReturn>& measured) {
+  return measured ? Json{{"value", measured->value}, {"origin", measured->origin}} : Json();
+}
+
+Json SpecObject(const EnvSpec& spec) {
+  return {{"family", spec.family},
+          {"observation_size", spec.observation_size},
+          {"action_kind", spec.action.kind == ActionKind::kDiscrete ? "discrete" : "continuous"},
+          {"action_size", spec.action.size},
+          {"step_limit", spec.step_limit},
+          {"gamma", spec.gamma},
+          {"reward_scale", spec.reward_scale},
+          {"random_return", MeasuredOrNull(spec.random_return)},
+          {"reference_return", MeasuredOrNull(spec.reference_return)}};
+}
+
+}  // namespace
+
+void RunSpec::Check() const {
+  const auto require = [](bool good, std::string_view what, std::int64_t value,
+                          std::string_view wanted) {
+    if (!good) throw UserError(StrCat(what, " is ", value, "; it must be ", wanted));
+  };
+  require(steps >= 1 && steps <= 1'000'000'000'000, "the number of steps", steps, "1 to 1e12");
+  require(eval_every >= 0, "eval_every", eval_every, "at least 0");
+  require(eval_episodes >= 1 && eval_episodes <= 100'000, "eval_episodes", eval_episodes,
+          "1 to 100000");
+  require(log_every >= 1, "log_every", log_every, "at least 1");
+}
+
+std::uint64_t RunSpec::Fingerprint() const {
+  std::string text = StrCat(env, "\n", agent, "\n", seed, "\n", eval_every, "\n", eval_episodes,
+                            "\n", log_every, "\n");
+  for (const std::string& setting : env_settings) text += setting + "\n";
+  text += "\n";
+  for (const std::string& setting : agent_settings) text += setting + "\n";
+  return StableHash(text);
+}
+
+RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
+  spec.Check();
+  RunSpec resolved = spec;
+  const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
+  const AgentEntry& agent = parts.find_agent(spec.agent);
+  MakeAgent(agent, env->spec(), spec.agent_settings, spec.seed);
+  const auto assignments = [](const std::vector<ConfigField>& fields) {
+    std::vector<std::string> list;
+    for (const ConfigField& field : fields) list.push_back(Assignment(field));
+    return list;
+  };
+  const std::vector<ConfigField> env_fields = EnvFields(spec);
+  if (!env_fields.empty()) resolved.env_settings = assignments(env_fields);
+  resolved.agent_settings = assignments(agent.options(spec.agent_settings));
+  if (spec.eval_every == 0) resolved.eval_every = std::max<std::int64_t>(1, spec.steps / 100);
+  return resolved;
+}
+
+std::string ToToml(const RunSpec& spec, const RunParts& parts) {
+  std::string text = StrCat(
+      "# What this run is. A record: `msrl resume` reads run.json.\n[run]\nenv = ",
+      Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\nseed = ", spec.seed,
+      "\nsteps = ", spec.steps, "\neval_every = ", spec.eval_every,
+      "\neval_episodes = ", spec.eval_episodes, "\nlog_every = ", spec.log_every, "\n\n[env]\n");
+  text += ToToml(EnvFields(spec));
+  text += "\n[agent]\n" + ToToml(parts.find_agent(spec.agent).options(spec.agent_settings));
+  return text;
+}
+
+std::string ToJson(const RunSpec& spec, const RunParts& parts) {
+  const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
+  const std::unique_ptr<Agent> agent =
+      MakeAgent(parts.find_agent(spec.agent), env->spec(), spec.agent_settings, spec.seed);
+  Json json;
+  json["format"] = "msrl-run";
+  json["format_version"] = kFormatVersion;
+  json["msrl_version"] = BuildVersion();
+  json["commit"] = BuildCommit();
+  json["compiler"] = __VERSION__;
+  json["env"] = {{"id", spec.env},
+                 {"settings", SettingsObject(spec.env_settings)},
+                 {"spec", SpecObject(env->spec())}};
+  json["agent"] = {{"id", spec.agent},
+                   {"settings", SettingsObject(spec.agent_settings)},
+                   {"parameters", agent->parameter_count()},
+                   {"lift", LiftKindName(agent->lift_kind())},
+                   {"lift_id", CompactLift(agent->lift_kind())->id().ToString()}};
+  json["seed"] = spec.seed;
+  json["steps"] = spec.steps;
+  json["eval_every"] = spec.eval_every;
+  json["eval_episodes"] = spec.eval_episodes;
+  json["log_every"] = spec.log_every;
+  return json.dump(2) + "\n";
+}
+
+RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != "msrl-run") throw UserError(StrCat(source, " is not a run's"));
+    if (json.at("format_version") != kFormatVersion) {
+      throw UserError(StrCat(source, " has format version ", json.at("format_version").dump(),
+                             "; this is msrl ", BuildVersion(), ", which knows ", kFormatVersion));
+    }
+    RunSpec spec;
+    spec.env = json.at("env").at("id").get<std::string>();
+    spec.env_settings = SettingsFrom(json.at("env").at("settings"));
+    spec.agent = json.at("agent").at("id").get<std::string>();
+    spec.agent_settings = SettingsFrom(json.at("agent").at("settings"));
+    spec.seed = json.at("seed").get<std::uint64_t>();
+    spec.steps = json.at("steps").get<std::int64_t>();
+    spec.eval_every = json.at("eval_every").get<std::int64_t>();
+    spec.eval_episodes = json.at("eval_episodes").get<int>();
+    spec.log_every = json.at("log_every").get<std::int64_t>();
+    spec.Check();
+    if (spec.eval_every < 1) throw UserError(StrCat(source, ": eval_every must be at least 1"));
+    return spec;
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(StrCat(source, " is damaged: ", error.what()));
+  }
+}
+
+std::string_view BuildVersion() { return MSRL_VERSION; }
+std::string_view BuildCommit() { return MSRL_COMMIT; }
+
+}  // namespace msrl

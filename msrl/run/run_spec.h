@@ -1,0 +1,63 @@
+// What a run is: everything that its results depend on.
+#ifndef MSRL_RUN_RUN_SPEC_H_
+#define MSRL_RUN_RUN_SPEC_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/agents/registry.h"
+#include "msrl/env/registry.h"
+
+namespace msrl {
+
+struct RunSpec {
+  std::string env;
+  std::vector<std::string> env_settings;  // "key=value"
+  std::string agent;
+  std::vector<std::string> agent_settings;
+  std::uint64_t seed = 0;
+  std::int64_t steps = 0;  // budget of environment steps, warm-up included
+  std::int64_t eval_every =
+      0;  // steps between evaluations; 0 at creation: a hundredth of the budget
+  int eval_episodes = 10;
+  std::int64_t log_every = 1000;  // steps between lines of metrics.jsonl
+
+  // UserError on impossible values.
+  void Check() const;
+  // Equal if the runs do the same up to the shorter one's budget: all but `steps` goes in.
+  std::uint64_t Fingerprint() const;
+};
+
+// Where environments and agents come from; tests put in their own.
+struct RunParts {
+  std::function<std::unique_ptr<Env>(std::string_view id, std::span<const std::string> options)>
+      make_env = [](std::string_view id, std::span<const std::string> options) {
+        return MakeEnv(id, options);
+      };
+  std::function<const AgentEntry&(std::string_view id)> find_agent = FindAgent;
+};
+
+// The same run with every setting written out, so that later versions with other defaults repeat
+// it. UserError on unknown names and impossible values.
+RunSpec Resolve(const RunSpec& spec, const RunParts& parts = {});
+
+// TOML for people: sections [run], [env] and [agent] of a resolved spec.
+std::string ToToml(const RunSpec& spec, const RunParts& parts = {});
+
+// The contents of run.json: the spec with versions and the facts about environment and agent.
+std::string ToJson(const RunSpec& spec, const RunParts& parts = {});
+// The spec in it; UserError that names `source`.
+RunSpec RunSpecFromJson(std::string_view text, std::string_view source);
+
+// Of this build: "0.1.0", and a commit or "unknown".
+std::string_view BuildVersion();
+std::string_view BuildCommit();
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_RUN_SPEC_H_

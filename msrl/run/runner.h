@@ -1,0 +1,101 @@
+// The training loop. It never names an agent or an environment.
+#ifndef MSRL_RUN_RUNNER_H_
+#define MSRL_RUN_RUNNER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/run/metrics_log.h"
+#include "msrl/run/run_directory.h"
+
+namespace msrl {
+
+struct RunProgress {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  std::int64_t first_step = 0;  // where this process began
+  double seconds = 0.0;         // since then
+  std::int64_t episodes = 0;
+  std::optional<double> last_return;       // of the last training episode
+  std::optional<double> last_eval_return;  // mean
+};
+
+// How a run is carried out: nothing here changes its results.
+struct RunOptions {
+  std::int64_t checkpoint_steps = 0;  // 0: by time alone
+  double checkpoint_seconds = 300.0;
+  // Called a few times per second, and after every evaluation.
+  std::function<void(const RunProgress&)> on_progress;
+  std::function<void(const std::string&)> on_warning;
+  // Asked at every step, also in evaluations.
+  std::function<bool()> stop;
+};
+
+enum class RunOutcome { kFinished, kAlreadyFinished, kInterrupted };
+
+class Runner {
+ public:
+  // Takes up the run where its newest checkpoint is, or at the beginning. UserError on a checkpoint
+  // that does not fit. The directory, opened for writing, must outlive this.
+  Runner(RunDirectory& directory, const RunParts& parts, RunOptions options);
+
+  // Plays on to the budget, then checkpoints. If asked to stop, checkpoints and returns
+  // kInterrupted. RunError (a bad number, with the step) and UserError (e.g. a full disk) leave the
+  // last good checkpoint.
+  RunOutcome Run();
+
+  std::int64_t step() const { return step_; }
+  const Agent& agent() const { return *agent_; }
+
+ private:
+  void Load(const TensorFile& checkpoint);
+  void Checkpoint();
+  RunOutcome Loop();
+  void StepOnce();
+  void LogMetrics();
+  bool EvaluationDue() const;
+  bool EvaluateNow();  // false if it was stopped
+  bool CheckpointDue() const;
+  void ShowProgress(bool always);
+  bool StopWanted() const { return options_.stop && options_.stop(); }
+  double Seconds() const;
+
+  RunDirectory& directory_;
+  const RunSpec spec_;
+  RunOptions options_;
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Env> eval_env_;
+  std::unique_ptr<Agent> agent_;
+  EpisodeTracker tracker_;
+  ActionBuffer action_;
+  Rng resets_;
+  Rng policy_;
+  MetricMeans means_;
+  std::unique_ptr<MetricsLog> log_;
+
+  std::int64_t step_ = 0;
+  std::int64_t episodes_ = 0;
+  std::int64_t last_eval_ = -1;  // step of the last evaluation
+
+  // of this process alone
+  std::int64_t first_step_ = 0;
+  std::int64_t last_checkpoint_ = -1;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point checkpoint_time_;
+  std::chrono::steady_clock::time_point progress_time_;
+  std::optional<double> last_return_;
+  std::optional<double> last_eval_return_;
+};
+
+// The agent of a run as its newest checkpoint has it.
+std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& parts,
+                                 const std::function<void(const std::string&)>& warn);
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_RUNNER_H_

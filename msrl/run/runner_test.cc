@@ -1,0 +1,521 @@
+#include "msrl/run/runner.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "msrl/core/check.h"
+#include "msrl/data/replay.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using ::msrl::testing::UserErrorText;
+
+// A learner with all that a real one has: parameters, a replay with matrices, its own stream,
+// counters and metrics. Linear TD on observation and matrix.
+struct LinearConfig {
+  double rate = 0.01;
+  std::int64_t bad_step = 0;
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("rate", rate, "step size");
+    visit("bad_step", bad_step, "number of the update that goes wrong, 0 for none");
+  }
+};
+
+class LinearAgent : public Agent {
+ public:
+  static constexpr int kFeatures = 3;
+
+  LinearAgent(const EnvSpec& spec, const LinearConfig& config, std::uint64_t seed)
+      : config_(config),
+        action_spec_(spec.action),
+        replay_(MakeConfig(spec)),
+        batch_(replay_.MakeBatch(8)),
+        draws_(seed, "replay"),
+        weights_(static_cast<std::size_t>(spec.observation_size + kFeatures)),
+        means_({"loss/td", "value/mean"}) {
+    Rng init(seed, "init");
+    for (float& w : weights_) w = static_cast<float>(0.01 * init.Normal());
+  }
+
+  std::int64_t parameter_count() const override {
+    return static_cast<std::int64_t>(weights_.size());
+  }
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override {
+    const double lean = situation.observation.dot(Weights().head(situation.observation.size()));
+    if (action_spec_.kind == ActionKind::kDiscrete) {
+      const bool random = mode == ActMode::kExplore && rng.Bernoulli(0.3);
+      out.set_index(random ? static_cast<int>(rng.Index(action_spec_.size))
+                           : (lean > 0 ? 0 : action_spec_.size - 1));
+    } else {
+      for (double& v : out.values()) {
+        v = std::tanh(lean) + (mode == ActMode::kExplore ? 0.3 * rng.Normal() : 0.0);
+      }
+    }
+  }
+  void Observe(const Experience& e) override {
+    const auto before = Features(e.before);
+    const auto after = Features(e.after);
+    const float action = 0.0f;
+    ReplayStep step;
+    step.before = State(e.before, before);
+    step.after = State(e.after, after);
+    step.action = std::span(&action, 1);
+    step.reward = step.lift_reward = e.scaled_reward;
+    step.code = e.action_code;
+    step.terminated = e.terminated;
+    step.truncated = e.truncated;
+    replay_.Add(step);
+  }
+  void Update() override {
+    replay_.Sample(draws_, batch_);
+    const auto n = batch_.observation.rows();
+    for (Eigen::Index i = 0; i < batch_.size(); ++i) {
+      Eigen::Map<Eigen::VectorXf> w(weights_.data(), static_cast<Eigen::Index>(weights_.size()));
+      const float value =
+          w.head(n).dot(batch_.observation.col(i)) + w.tail(kFeatures).dot(batch_.features.col(i));
+      const float next = w.head(n).dot(batch_.next_observation.col(i)) +
+                         w.tail(kFeatures).dot(batch_.next_features.col(i));
+      const float error = batch_.reward[i] + 0.9f * batch_.continues[i] * next - value;
+      w.head(n) += static_cast<float>(config_.rate) * error * batch_.observation.col(i);
+      w.tail(kFeatures) += static_cast<float>(config_.rate) * error * batch_.features.col(i);
+      means_.Add(0, error * error);
+      means_.Add(1, value);
+    }
+    if (++updates_ == config_.bad_step) weights_[1] = std::nanf("");
+    RequireFinite("linear weights", weights_);
+  }
+  void DrainMetrics(MetricSink& sink) override { means_.Drain(sink); }
+  void Save(const StateWriter& state) const override {
+    state.View("weights", std::span<const float>(weights_),
+               {static_cast<std::int64_t>(weights_.size())});
+    state.Int("updates", updates_);
+    state.Random("draws", draws_);
+    replay_.Save(state.Child("replay"));
+    means_.Save(state.Child("means"));
+  }
+  void Load(const StateReader& state) override {
+    state.Into("weights", std::span(weights_), {static_cast<std::int64_t>(weights_.size())});
+    updates_ = state.Int("updates", 0, INT64_MAX);
+    draws_ = state.Random("draws");
+    replay_.Load(state.Child("replay"));
+    means_.Load(state.Child("means"));
+  }
+
+ private:
+  static ReplayConfig MakeConfig(const EnvSpec& spec) {
+    ReplayConfig config;
+    config.capacity = 300;
+    config.observation_size = spec.observation_size;
+    config.action_size = 1;
+    config.feature_size = kFeatures;
+    config.lift = CompactLift();
+    config.one_hot_code = spec.action.kind == ActionKind::kDiscrete;
+    config.code_size = spec.action.size;
+    config.anchor_every = 64;
+    return config;
+  }
+  static std::array<float, kFeatures> Features(const Situation& s) {
+    return {static_cast<float>(s.step) / 100.0f,
+            static_cast<float>(s.matrix.Trace() / (10.0 + s.step)), 1.0f};
+  }
+  static ReplayState State(const Situation& s, std::span<const float> features) {
+    return {std::span(s.observation.data(), static_cast<std::size_t>(s.observation.size())),
+            features, std::span(s.geometry.data(), kGeometrySize), &s.matrix};
+  }
+  Eigen::VectorXd Weights() const {
+    return Eigen::Map<const Eigen::VectorXf>(weights_.data(),
+                                             static_cast<Eigen::Index>(weights_.size()))
+        .cast<double>();
+  }
+
+  LinearConfig config_;
+  ActionSpec action_spec_;
+  Replay replay_;
+  ReplayBatch batch_;
+  Rng draws_;
+  std::vector<float> weights_;
+  MetricMeans means_;
+  std::int64_t updates_ = 0;
+};
+
+const AgentEntry& FindLinear(std::string_view id) {
+  static const AgentEntry linear =
+      MakeAgentEntry<LinearAgent, LinearConfig>("linear", "for tests", true, true);
+  return id == "linear" ? linear : FindAgent(id);
+}
+
+RunParts TestParts() {
+  RunParts parts;
+  parts.find_agent = FindLinear;
+  return parts;
+}
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void Spill(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// TensorBoard's file without its time stamps and the checksums over them.
+std::string WithoutTimes(std::string events) {
+  std::string rest;
+  while (events.size() >= 16) {
+    std::uint64_t length = 0;
+    std::copy_n(events.data(), 8, reinterpret_cast<char*>(&length));
+    rest += events.substr(12 + 9, length - 9);  // after the tag and 8 bytes of wall time
+    events.erase(0, 16 + length);
+  }
+  return rest + events;
+}
+
+class RunnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("msrl_run_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static RunSpec Spec(const std::string& env, std::uint64_t seed, std::int64_t steps) {
+    RunSpec spec;
+    spec.env = env;
+    spec.agent = "linear";
+    spec.seed = seed;
+    spec.steps = steps;
+    spec.eval_every = 200;
+    spec.eval_episodes = 2;
+    spec.log_every = 70;
+    return spec;
+  }
+  void Create(const std::string& name, const RunSpec& spec) const {
+    RunDirectory::Create(folder_ / name, Resolve(spec, TestParts()), TestParts());
+  }
+  // Goes on with a run; stops when `stop` says so.
+  RunOutcome Continue(const std::string& name, std::function<bool()> stop = {},
+                      std::int64_t checkpoint_steps = 0) {
+    RunDirectory directory = RunDirectory::OpenForWriting(folder_ / name);
+    RunOptions options;
+    options.stop = std::move(stop);
+    options.checkpoint_steps = checkpoint_steps;
+    options.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
+    return Runner(directory, TestParts(), options).Run();
+  }
+  std::vector<fs::path> Checkpoints(const std::string& name) const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / name / "checkpoints")) {
+      files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+  std::string Status(const std::string& name) const {
+    return nlohmann::json::parse(Slurp(folder_ / name / "status.json")).at("state");
+  }
+  void ExpectSameResults(const std::string& a, const std::string& b) const {
+    for (const char* file : {"metrics.jsonl", "evals.jsonl"}) {
+      EXPECT_EQ(Slurp(folder_ / a / file), Slurp(folder_ / b / file)) << file;
+      EXPECT_FALSE(Slurp(folder_ / a / file).empty());
+    }
+    const char* events = "events.out.tfevents.0.msrl";
+    EXPECT_EQ(WithoutTimes(Slurp(folder_ / a / events)), WithoutTimes(Slurp(folder_ / b / events)));
+    const auto newest_a = Checkpoints(a).back();
+    const auto newest_b = Checkpoints(b).back();
+    EXPECT_EQ(newest_a.filename(), newest_b.filename());
+    EXPECT_TRUE(Slurp(newest_a) == Slurp(newest_b)) << "checkpoints differ";
+  }
+
+  fs::path folder_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(RunnerTest, WritesARunThatOthersCanRead) {
+  Create("a", Spec("four-rooms-sparse", 1, 500));
+  EXPECT_EQ(Continue("a"), RunOutcome::kFinished);
+  EXPECT_EQ(Continue("a"), RunOutcome::kAlreadyFinished);
+  EXPECT_EQ(Status("a"), "finished");
+  std::istringstream evals(Slurp(folder_ / "a" / "evals.jsonl"));
+  std::vector<std::int64_t> steps;
+  for (std::string line; std::getline(evals, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(json.at("step"));
+    EXPECT_EQ(json.at("returns").size(), 2u);
+    EXPECT_TRUE(json.contains("success_rate"));
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 200, 400, 500}));
+  std::istringstream metrics(Slurp(folder_ / "a" / "metrics.jsonl"));
+  steps.clear();
+  for (std::string line; std::getline(metrics, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(json.at("step"));
+    EXPECT_TRUE(json.contains("loss/td"));
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{70, 140, 210, 280, 350, 420, 490}));
+  const auto run = nlohmann::json::parse(Slurp(folder_ / "a" / "run.json"));
+  EXPECT_EQ(run.at("agent").at("settings").at("rate"), "0.01");
+  EXPECT_GT(run.at("agent").at("parameters").get<int>(), 3);
+  EXPECT_NE(Slurp(folder_ / "a" / "config.toml").find("rate = 0.01"), std::string::npos);
+  EXPECT_EQ(Checkpoints("a").size(), 1u);
+}
+
+TEST_F(RunnerTest, EqualSeedsEqualFilesOtherSeedsOtherFiles) {
+  Create("a", Spec("graph-motif", 1, 400));
+  Create("b", Spec("graph-motif", 1, 400));
+  Create("c", Spec("graph-motif", 2, 400));
+  for (const char* name : {"a", "b", "c"}) Continue(name);
+  ExpectSameResults("a", "b");
+  EXPECT_NE(Slurp(folder_ / "a" / "metrics.jsonl"), Slurp(folder_ / "c" / "metrics.jsonl"));
+}
+
+TEST_F(RunnerTest, InterruptedAnywhereItEndsTheSame) {
+  Rng rng(1, "stops");
+  for (const char* env : {"graph-motif", "four-rooms-sparse"}) {
+    const std::string whole = std::string("whole-") + env;
+    Create(whole, Spec(env, 3, 1200));
+    ASSERT_EQ(Continue(whole), RunOutcome::kFinished);
+    const std::string parts = std::string("parts-") + env;
+    Create(parts, Spec(env, 3, 1200));
+    int interruptions = 0;
+    for (;;) {
+      // asked at every step of training and of evaluations
+      std::int64_t left = rng.Index(400);
+      if (Continue(
+              parts, [&left] { return --left < 0; }, 130) == RunOutcome::kFinished)
+        break;
+      EXPECT_EQ(Status(parts), "interrupted");
+      ASSERT_LT(++interruptions, 1000);
+    }
+    EXPECT_GE(interruptions, 3);
+    ExpectSameResults(whole, parts);
+  }
+}
+
+TEST_F(RunnerTest, ALongerBudgetGoesOn) {
+  Create("whole", Spec("graph-motif", 3, 1200));
+  Continue("whole");
+  Create("half", Spec("graph-motif", 3, 600));
+  EXPECT_EQ(Continue("half"), RunOutcome::kFinished);
+  RunDirectory::OpenForWriting(folder_ / "half").SetSteps(1200, TestParts());
+  EXPECT_EQ(Continue("half"), RunOutcome::kFinished);
+  ExpectSameResults("whole", "half");
+}
+
+// As after kill -9: files have grown past the checkpoint.
+TEST_F(RunnerTest, LinesAfterTheCheckpointAreCut) {
+  Create("whole", Spec("graph-motif", 3, 900));
+  Continue("whole");
+  Create("killed", Spec("graph-motif", 3, 900));
+  std::int64_t left = 700;
+  Continue("killed", [&left] { return --left < 0; });
+  for (const char* file :
+       {"metrics.jsonl", "evals.jsonl", "events.out.tfevents.0.msrl", "timing.jsonl"}) {
+    std::ofstream(folder_ / "killed" / file, std::ios::app) << "{\"step\": 99999, \"half a li";
+  }
+  Spill(folder_ / "killed" / "checkpoints" / ".step-1.safetensors.Ab3xY1", "half a file");
+  Continue("killed");
+  ExpectSameResults("whole", "killed");
+  EXPECT_FALSE(fs::exists(folder_ / "killed" / "checkpoints" / ".step-1.safetensors.Ab3xY1"));
+  std::istringstream timing(Slurp(folder_ / "killed" / "timing.jsonl"));
+  for (std::string line; std::getline(timing, line);) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  // a file that lost lines is another matter
+  std::int64_t again = 300;
+  Create("cut", Spec("graph-motif", 3, 900));
+  Continue("cut", [&again] { return --again < 0; });
+  Spill(folder_ / "cut" / "metrics.jsonl", "{}\n");
+  EXPECT_NE(UserErrorText([&] { Continue("cut"); }).find("changed from outside"),
+            std::string::npos);
+}
+
+TEST_F(RunnerTest, ADamagedCheckpointIsRefusedAndTheOneBeforeUsed) {
+  Create("whole", Spec("graph-motif", 3, 900));
+  Continue("whole");
+  const auto interrupted = [&](const std::string& name) {
+    Create(name, Spec("graph-motif", 3, 900));
+    std::int64_t left = 600;
+    Continue(
+        name, [&left] { return --left < 0; }, 100);
+    EXPECT_EQ(Checkpoints(name).size(), 2u);
+    warnings_.clear();
+  };
+  // cut, flipped, empty, foreign
+  interrupted("cut");
+  const std::string good = Slurp(Checkpoints("cut").back());
+  Spill(Checkpoints("cut").back(), good.substr(0, good.size() / 2));
+  Continue("cut");
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("trying the one before"), std::string::npos) << warnings_[0];
+  EXPECT_EQ(std::count(warnings_[0].begin(), warnings_[0].end(), '\n'), 0);
+  ExpectSameResults("whole", "cut");
+
+  interrupted("flip");
+  std::string flipped = good;
+  flipped[good.size() - 100] = static_cast<char>(flipped[good.size() - 100] ^ 4);
+  Spill(Checkpoints("flip").back(), flipped);
+  Continue("flip");
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("checksum is wrong"), std::string::npos) << warnings_[0];
+  ExpectSameResults("whole", "flip");
+
+  Create("other", Spec("graph-motif", 4, 300));
+  Continue("other");
+  interrupted("foreign");
+  Spill(Checkpoints("foreign").back(), Slurp(Checkpoints("other").back()));
+  Continue("foreign");
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("checkpoint of another run"), std::string::npos);
+  ExpectSameResults("whole", "foreign");
+
+  // nothing left to use: never silently from the beginning
+  interrupted("all");
+  for (const fs::path& file : Checkpoints("all")) Spill(file, "");
+  EXPECT_NE(UserErrorText([&] { Continue("all"); }).find("no checkpoint of this run can be used"),
+            std::string::npos);
+}
+
+TEST_F(RunnerTest, EveryCutAndManyFlipsOfACheckpointAreNoticed) {
+  Create("a", Spec("graph-motif", 3, 50));
+  Continue("a");
+  const std::string good = Slurp(Checkpoints("a").back());
+  const std::uint64_t fingerprint =
+      RunDirectory::OpenForReading(folder_ / "a").spec().Fingerprint();
+  const auto accepted = [&](const std::string& bytes) {
+    try {
+      RequireCheckpoint(TensorFile::Parse(std::as_bytes(std::span(bytes)), "test"), fingerprint);
+      return true;
+    } catch (const UserError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(accepted(good));
+  Rng rng(1, "damage");
+  const auto size = static_cast<std::int64_t>(good.size());
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(accepted(good.substr(0, static_cast<std::size_t>(rng.Index(size)))));
+  }
+  for (int i = 0; i < 3000; ++i) {
+    // half of them in the header, where most of the logic is
+    const std::int64_t at = rng.Index(i % 2 == 0 ? size : std::min<std::int64_t>(size, 4000));
+    std::string bad = good;
+    char& byte = bad[static_cast<std::size_t>(at)];
+    byte = static_cast<char>(byte ^ (1 << rng.Index(8)));
+    EXPECT_FALSE(accepted(bad)) << at;
+  }
+}
+
+TEST_F(RunnerTest, ABadNumberStopsTheRunAndIsNamed) {
+  RunSpec spec = Spec("graph-motif", 3, 900);
+  spec.agent_settings = {"bad_step=333"};
+  Create("a", spec);
+  try {
+    Continue("a", {}, 100);
+    FAIL() << "no error";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "step 333: linear weights[1] is nan");
+  }
+  EXPECT_EQ(Status("a"), "failed");
+  EXPECT_EQ(Checkpoints("a").back().filename(), "step-0000000000300.safetensors");
+}
+
+TEST_F(RunnerTest, AFullDiskLeavesTheLastGoodCheckpoint) {
+  Create("whole", Spec("graph-motif", 3, 900));
+  Continue("whole");
+  Create("a", Spec("graph-motif", 3, 900));
+  std::int64_t left = 300;
+  Continue("a", [&left] { return --left < 0; });
+  const std::size_t before = Checkpoints("a").size();
+
+  struct rlimit old_limit {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  struct rlimit limit = old_limit;
+  limit.rlim_cur = fs::file_size(Checkpoints("a").back()) / 2;
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(Continue("a", {}, 100), StorageError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+
+  EXPECT_EQ(Status("a"), "failed");
+  EXPECT_EQ(Checkpoints("a").size(), before);
+  EXPECT_EQ(Continue("a"), RunOutcome::kFinished);
+  EXPECT_TRUE(warnings_.empty());
+  ExpectSameResults("whole", "a");
+}
+
+TEST_F(RunnerTest, DirectoriesAreGuarded) {
+  const RunSpec spec = Resolve(Spec("graph-motif", 3, 100), TestParts());
+  RunDirectory first = RunDirectory::Create(folder_ / "a", spec, TestParts());
+  EXPECT_NE(UserErrorText([&] {
+              RunDirectory::Create(folder_ / "a", spec, TestParts());
+            }).find("msrl resume"),
+            std::string::npos);
+  EXPECT_NE(UserErrorText([&] {
+              RunDirectory::OpenForWriting(folder_ / "a");
+            }).find("by another process"),
+            std::string::npos);
+  fs::create_directory(folder_ / "full");
+  Spill(folder_ / "full" / "thesis.tex", "years of work");
+  EXPECT_NE(UserErrorText([&] {
+              RunDirectory::Create(folder_ / "full", spec, TestParts());
+            }).find("not empty"),
+            std::string::npos);
+  EXPECT_NE(
+      UserErrorText([&] { RunDirectory::OpenForWriting(folder_ / "none"); }).find("no run in"),
+      std::string::npos);
+  fs::create_directory(folder_ / "empty");
+  RunDirectory::Create(folder_ / "empty", spec, TestParts());
+  const fs::path json = folder_ / "empty" / "run.json";
+  const std::string text = Slurp(json);
+  Spill(json, text.substr(0, text.size() / 2));
+  EXPECT_NE(
+      UserErrorText([&] { RunDirectory::OpenForReading(folder_ / "empty"); }).find("is damaged"),
+      std::string::npos);
+}
+
+TEST(RunSpec, JsonKeepsAResolvedSpec) {
+  RunSpec spec;
+  spec.env = "micro-grid";
+  spec.env_settings = {"width=5"};
+  spec.agent = "random";
+  spec.seed = UINT64_MAX;
+  spec.steps = 5000;
+  const RunSpec resolved = Resolve(spec);
+  EXPECT_EQ(resolved.eval_every, 50);
+  EXPECT_GT(resolved.env_settings.size(), 1u);
+  const RunSpec read = RunSpecFromJson(ToJson(resolved), "test");
+  EXPECT_EQ(read.Fingerprint(), resolved.Fingerprint());
+  EXPECT_EQ(read.env_settings, resolved.env_settings);
+  EXPECT_EQ(read.steps, 5000);
+  EXPECT_EQ(Resolve(read).Fingerprint(), resolved.Fingerprint());
+  EXPECT_NE(ToToml(resolved).find("width = 5"), std::string::npos);
+
+  spec.seed = 1;
+  EXPECT_NE(Resolve(spec).Fingerprint(), resolved.Fingerprint());
+  spec.steps = 0;
+  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("number of steps is 0"), std::string::npos);
+  spec.steps = 10;
+  spec.env_settings = {"widht=5"};
+  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("did you mean 'width'?"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrl
