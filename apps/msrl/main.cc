@@ -1,5 +1,7 @@
 // The command line. Exit codes: 0 done, 1 a defect of ours or a check that failed, 2 a mistake in
 // the input.
+// The command line. Exit codes: 0 done, 1 a defect of ours, 2 a mistake in the input, 6 a number
+// went bad in training, 7 no space on the disk, 75 stopped with a checkpoint.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,17 +12,20 @@
 #include <system_error>
 #include <vector>
 
+#include "agents.h"
 #include "describe.h"
 #include "diagnose.h"
 #include "env_check.h"
 #include "envs.h"
 #include "exit.h"
+#include "eval.h"
+#include "exit_request.h"
+#include "msrl/agents/agent.h"
 #include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+#include "train.h"
 
 namespace {
-
-constexpr int kUserError = 2;
-constexpr int kDefect = 1;
 
 // The message of a parse error, with the nearest known name if an argument is a likely typo.
 std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -61,11 +66,17 @@ int main(int argc, char** argv) {
       "Start here:\n"
       "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
       "  msrl diagnose                                  what matrices show of the source tasks\n"
+      "  msrl train --env four-rooms-sparse --agent random --steps 20000    a run in runs/\n"
       "  msrl describe --help                           input format and options");
   msrl::app::AddDescribe(app);
   msrl::app::AddDiagnose(app);
   msrl::app::AddEnvs(app);
   msrl::app::AddEnvCheck(app);
+  msrl::app::AddTrain(app);
+  msrl::app::AddResume(app);
+  msrl::app::AddEval(app);
+  msrl::app::AddAgents(app);
+  msrl::app::AddConfig(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());
@@ -79,20 +90,28 @@ int main(int argc, char** argv) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "msrl: {} (see msrl --help)\n", Explain(app, error, argc, argv));
-    return kUserError;
+    return msrl::app::kUserError;
+  } catch (const msrl::app::ExitRequest& request) {
+    return request.code;
+  } catch (const msrl::RunError& error) {
+    fmt::print(stderr, "msrl: {}\n", error.what());
+    return msrl::app::kBadNumber;
+  } catch (const msrl::StorageError& error) {
+    fmt::print(stderr, "msrl: {}\n", error.what());
+    return msrl::app::kNoSpace;
   } catch (const msrl::UserError& error) {
     fmt::print(stderr, "msrl: {}\n", error.what());
-    return kUserError;
+    return msrl::app::kUserError;
   } catch (const std::system_error& error) {
     fmt::print(stderr, "msrl: cannot write the output: {}\n", error.what());
-    return kUserError;
+    return msrl::app::kUserError;
   } catch (const std::exception& error) {
     fmt::print(stderr, "msrl: internal error, please report it: {}\n", error.what());
-    return kDefect;
+    return msrl::app::kDefect;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     fmt::print(stderr, "msrl: cannot write the output\n");
-    return kUserError;
+    return msrl::app::kUserError;
   }
   return 0;
 }
