@@ -50,6 +50,12 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc,
   return message;
 }
 
+// To stderr, come what may: it can be a closed pipe.
+int Fail(int code, const std::string& message) {
+  std::fputs(("msrl: " + message + "\n").c_str(), stderr);
+  return code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,29 +95,23 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "msrl: {} (see msrl --help)\n", Explain(app, error, argc, argv));
-    return msrl::app::kUserError;
+    return Fail(msrl::app::kUserError, Explain(app, error, argc, argv) + " (see msrl --help)");
   } catch (const msrl::app::ExitRequest& request) {
     return request.code;
   } catch (const msrl::RunError& error) {
-    fmt::print(stderr, "msrl: {}\n", error.what());
-    return msrl::app::kBadNumber;
+    return Fail(msrl::app::kBadNumber, error.what());
   } catch (const msrl::StorageError& error) {
-    fmt::print(stderr, "msrl: {}\n", error.what());
-    return msrl::app::kNoSpace;
+    return Fail(msrl::app::kNoSpace, error.what());
   } catch (const msrl::UserError& error) {
-    fmt::print(stderr, "msrl: {}\n", error.what());
-    return msrl::app::kUserError;
+    return Fail(msrl::app::kUserError, error.what());
   } catch (const std::system_error& error) {
-    fmt::print(stderr, "msrl: cannot write the output: {}\n", error.what());
-    return msrl::app::kUserError;
+    return Fail(msrl::app::kUserError, msrl::StrCat("cannot write the output: ", error.what()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "msrl: internal error, please report it: {}\n", error.what());
-    return msrl::app::kDefect;
+    return Fail(msrl::app::kDefect,
+                msrl::StrCat("internal error, please report it: ", error.what()));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "msrl: cannot write the output\n");
-    return msrl::app::kUserError;
+    return Fail(msrl::app::kUserError, "cannot write the output");
   }
   return 0;
 }

@@ -118,7 +118,9 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
   InstallStopSignals();
   Runner runner(directory, {}, options);
   const std::string path = directory.path().string();
-  if (runner.step() > 0) progress.Say(fmt::format("going on at step {}", runner.step()));
+  if (runner.step() > 0 && runner.step() < directory.spec().steps) {
+    progress.Say(fmt::format("going on at step {}", runner.step()));
+  }
   const RunOutcome outcome = runner.Run();
   progress.Clear();
   switch (outcome) {

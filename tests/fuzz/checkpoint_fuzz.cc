@@ -1,0 +1,123 @@
+// A damaged checkpoint whose checksum does not give it away is refused, or makes objects that work.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/registry.h"
+#include "msrl/data/replay.h"
+#include "msrl/env/registry.h"
+#include "msrl/run/run_directory.h"
+
+namespace {
+
+constexpr std::array<float, 2> kFeatures{1.0f, 2.0f};
+
+// What a run's checkpoint is made of, small.
+struct Parts {
+  Parts()
+      : env(msrl::MakeEnv("graph-motif")),
+        tracker(env->spec(), msrl::CompactLift()),
+        replay(Config(env->spec())),
+        means({"a", "b"}),
+        rng(1, "fuzz") {}
+
+  static msrl::ReplayConfig Config(const msrl::EnvSpec& spec) {
+    msrl::ReplayConfig config;
+    config.capacity = 24;
+    config.observation_size = spec.observation_size;
+    config.action_size = 1;
+    config.feature_size = 2;
+    config.lift = msrl::CompactLift();
+    config.one_hot_code = true;
+    config.anchor_every = 8;
+    return config;
+  }
+
+  void Play(int steps) {
+    msrl::ActionBuffer action(env->spec().action);
+    for (int t = 0; t < steps; ++t) {
+      action.set_index(static_cast<int>(rng.Index(env->spec().action.size)));
+      const msrl::StepResult result = env->Step(action.view());
+      const msrl::Experience e = tracker.Advance(action.view(), result, *env);
+      const float index = static_cast<float>(action.index());
+      msrl::ReplayStep step;
+      step.before = View(e.before);
+      step.after = View(e.after);
+      step.action = std::span(&index, 1);
+      step.reward = step.lift_reward = e.scaled_reward;
+      step.code = e.action_code;
+      step.terminated = e.terminated;
+      step.truncated = e.truncated;
+      replay.Add(step);
+      means.Add(0, e.reward);
+      if (result.terminated || result.truncated) Begin(rng.NextU64());
+    }
+  }
+  void Begin(std::uint64_t seed) {
+    env->Reset(seed);
+    tracker.Begin(*env);
+  }
+  static msrl::ReplayState View(const msrl::Situation& s) {
+    return {std::span(s.observation.data(), static_cast<std::size_t>(s.observation.size())),
+            kFeatures, std::span(s.geometry.data(), msrl::kGeometrySize), &s.matrix};
+  }
+
+  std::unique_ptr<msrl::Env> env;
+  msrl::EpisodeTracker tracker;
+  msrl::Replay replay;
+  msrl::MetricMeans means;
+  msrl::Rng rng;
+};
+
+std::string GoodCheckpoint() {
+  Parts parts;
+  parts.Begin(1);
+  parts.Play(60);
+  msrl::TensorFileBuilder builder;
+  const msrl::StateWriter state(builder);
+  state.Bytes("env", parts.env->Snapshot());
+  state.Random("rng", parts.rng);
+  parts.tracker.Save(state.Child("tracker"));
+  parts.replay.Save(state.Child("replay"));
+  parts.means.Save(state.Child("means"));
+  builder.SetMetadata("format", "msrl-checkpoint");
+  std::string file = builder.Encode();
+  // without the checksum, or nothing would get past it
+  file[file.find("msrl_xxh64")] = 'x';
+  return file;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::string good = GoodCheckpoint();
+  std::string bytes = good;
+  // fours: overwrite one byte, or cut the end
+  for (std::size_t k = 0; k + 3 < size; k += 4) {
+    const std::size_t place = data[k] + 256u * data[k + 1];
+    if (data[k + 3] == 0xff) bytes.resize(place % (bytes.size() + 1));
+    if (!bytes.empty()) bytes[place % bytes.size()] = static_cast<char>(data[k + 2]);
+  }
+  try {
+    const msrl::TensorFile file = msrl::TensorFile::Parse(std::as_bytes(std::span(bytes)), "input");
+    std::set<std::string> used;
+    const msrl::StateReader state(file, used);
+    static Parts parts;
+    parts.replay.Load(state.Child("replay"));
+    msrl::ReplayBatch batch = parts.replay.MakeBatch(4);
+    if (parts.replay.size() > 0) parts.replay.Sample(parts.rng, batch);
+    if (parts.replay.size() > 0) parts.replay.RebuildMatrix(batch.row[0]);
+    parts.means.Load(state.Child("means"));
+    parts.env->Restore(state.Bytes("env"));
+    parts.tracker.Load(state.Child("tracker"), *parts.env);
+    parts.rng = state.Random("rng");
+    state.RequireAllUsed();
+    msrl::RequireCheckpoint(file, 1);
+  } catch (const msrl::UserError&) {
+    // refused: fine
+  }
+  return 0;
+}

@@ -1,0 +1,296 @@
+// Runs as a user makes them: the real command, killed, stopped and damaged. Loops over all agents.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "msrl/agents/registry.h"
+#include "msrl/core/rng.h"
+#include "msrl/env/registry.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+// One per kind of action.
+const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse"};
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// TensorBoard's file without its time stamps and checksums.
+std::string WithoutTimes(std::string events) {
+  std::string rest;
+  while (events.size() >= 16) {
+    std::uint64_t length = 0;
+    std::copy_n(events.data(), 8, reinterpret_cast<char*>(&length));
+    rest += events.substr(12 + 9, length - 9);
+    events.erase(0, 16 + length);
+  }
+  return rest + events;
+}
+
+class RunCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("msrl_runs_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Starts the command; `prepare` runs in the child.
+  pid_t Start(const Arguments& arguments, void (*prepare)() = nullptr) const {
+    std::vector<std::string> words{MSRL_BINARY};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string out = (folder_ / "out").string();
+    const std::string err = (folder_ / "err").string();
+    const pid_t child = fork();
+    if (child == 0) {
+      const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+      dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
+      dup2(open(err.c_str(), flags, 0600), STDERR_FILENO);
+      if (prepare != nullptr) prepare();
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    return child;
+  }
+  // Its exit code, or minus the signal that ended it.
+  static int Wait(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int Run(const Arguments& arguments, void (*prepare)() = nullptr) const {
+    return Wait(Start(arguments, prepare));
+  }
+  std::string Out() const { return Slurp(folder_ / "out"); }
+  std::string Err() const { return Slurp(folder_ / "err"); }
+  std::string Dir(const std::string& name) const { return (folder_ / name).string(); }
+
+  Arguments Train(const std::string& env, const std::string& agent, std::int64_t steps,
+                  const std::string& name, const std::string& seed = "3") const {
+    return {"train",
+            "--env",
+            env,
+            "--agent",
+            agent,
+            "--steps",
+            std::to_string(steps),
+            "--seed",
+            seed,
+            "--run",
+            Dir(name),
+            "--eval-every",
+            std::to_string(kSteps / 10),
+            "--eval-episodes",
+            "2",
+            "--log-every",
+            "700",
+            "--checkpoint-every",
+            std::to_string(kSteps / 20)};
+  }
+  fs::path NewestCheckpoint(const std::string& name) const {
+    fs::path newest;
+    for (const auto& entry : fs::directory_iterator(folder_ / name / "checkpoints")) {
+      if (entry.path().filename().string().starts_with("step-")) {
+        newest = std::max(newest, entry.path());
+      }
+    }
+    return newest;
+  }
+  void ExpectSameResults(const std::string& a, const std::string& b) const {
+    for (const char* file : {"metrics.jsonl", "evals.jsonl"}) {
+      EXPECT_FALSE(Slurp(folder_ / a / file).empty());
+      EXPECT_TRUE(Slurp(folder_ / a / file) == Slurp(folder_ / b / file)) << file;
+    }
+    const char* events = "events.out.tfevents.0.msrl";
+    EXPECT_EQ(WithoutTimes(Slurp(folder_ / a / events)), WithoutTimes(Slurp(folder_ / b / events)));
+    EXPECT_EQ(NewestCheckpoint(a).filename(), NewestCheckpoint(b).filename());
+    EXPECT_TRUE(Slurp(NewestCheckpoint(a)) == Slurp(NewestCheckpoint(b))) << "checkpoints differ";
+  }
+  template <typename Check>
+  void ForAllAgents(const Check& check) const {
+    for (const AgentEntry& entry : Agents()) {
+      for (const std::string& env : kEnvs) {
+        const bool discrete = MakeEnv(env)->spec().action.kind == ActionKind::kDiscrete;
+        if (discrete ? !entry.discrete : !entry.continuous) continue;
+        SCOPED_TRACE(entry.id + " in " + env);
+        check(entry.id, env);
+      }
+    }
+  }
+
+  static constexpr std::int64_t kSteps = 20'000;
+  fs::path folder_;
+};
+
+TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
+  Rng rng(1, "kills");
+  int kills = 0;
+  ForAllAgents([&](const std::string& agent, const std::string& env) {
+    const std::string whole = "whole-" + agent + env;
+    const std::string killed = "killed-" + agent + env;
+    ASSERT_EQ(Run(Train(env, agent, kSteps, whole)), 0) << Err();
+    // half the budget, then the whole, in many processes
+    pid_t child = Start(Train(env, agent, kSteps / 2, killed));
+    double longest = 40.0;
+    for (int attempt = 0;; ++attempt) {
+      ASSERT_LT(attempt, 200);
+      std::this_thread::sleep_for(
+          std::chrono::duration<double, std::milli>(rng.Uniform(1.0, longest)));
+      kill(child, SIGKILL);
+      const int code = Wait(child);
+      if (code == 0) break;
+      ASSERT_EQ(code, -SIGKILL) << Err();
+      ++kills;
+      longest *= 1.1;
+      if (!fs::exists(folder_ / killed / "run.json")) {
+        child = Start(Train(env, agent, kSteps / 2, killed));
+      } else {
+        child = Start({"resume", Dir(killed), "--checkpoint-every", "1000"});
+      }
+    }
+    ASSERT_EQ(Run({"resume", Dir(killed), "--steps", std::to_string(kSteps)}), 0) << Err();
+    ExpectSameResults(whole, killed);
+  });
+  EXPECT_GE(kills, 4);
+}
+
+TEST_F(RunCommandTest, EqualSeedsEqualFiles) {
+  ForAllAgents([&](const std::string& agent, const std::string& env) {
+    const std::string tag = agent + env;
+    ASSERT_EQ(Run(Train(env, agent, 2000, "a" + tag)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, 2000, "b" + tag)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, 2000, "c" + tag, "4")), 0) << Err();
+    ExpectSameResults("a" + tag, "b" + tag);
+    EXPECT_NE(Slurp(NewestCheckpoint("a" + tag)), Slurp(NewestCheckpoint("c" + tag)));
+  });
+}
+
+TEST_F(RunCommandTest, SignalsStopWithACheckpoint) {
+  ASSERT_EQ(Run(Train("graph-motif", "random", kSteps, "whole")), 0);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    const std::string name = "signal" + std::to_string(signal);
+    // a long run, so that the signal comes in the middle
+    const pid_t child = Start(Train("graph-motif", "random", 2'000'000'000, name));
+    const auto started = std::chrono::steady_clock::now();
+    while (!fs::exists(folder_ / name / "status.json")) {
+      ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(60));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    kill(child, signal);
+    kill(child, signal);  // twice, as impatient people do
+    EXPECT_EQ(Wait(child), 75);
+    EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(70));
+    EXPECT_NE(Err().find("go on with: msrl resume " + Dir(name)), std::string::npos) << Err();
+    const auto status = nlohmann::json::parse(Slurp(folder_ / name / "status.json"));
+    EXPECT_EQ(status.at("state"), "interrupted");
+    if (status.at("step") < kSteps) {
+      EXPECT_EQ(Run({"resume", Dir(name), "--steps", std::to_string(kSteps)}), 0) << Err();
+      ExpectSameResults("whole", name);
+    }
+  }
+}
+
+TEST_F(RunCommandTest, AClosedPipeDoesNotStopTraining) {
+  const std::string command = std::string("{ ") + MSRL_BINARY +
+                              " train --env graph-motif --agent random --steps 20000 --run " +
+                              Dir("a") + "; echo $? >" + Dir("code") + "; } 2>&1 | true";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const auto started = std::chrono::steady_clock::now();
+  std::string state;
+  while (state != "finished" &&
+         std::chrono::steady_clock::now() - started < std::chrono::seconds(60)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::string text = Slurp(folder_ / "a" / "status.json");
+    if (nlohmann::json::accept(text)) state = nlohmann::json::parse(text).at("state");
+  }
+  EXPECT_EQ(state, "finished");
+  while (Slurp(folder_ / "code").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(Slurp(folder_ / "code"), "2\n");  // the last line could not be said
+}
+
+TEST_F(RunCommandTest, AFullDiskIsSaidAndTheRunGoesOnLater) {
+  ASSERT_EQ(Run(Train("graph-motif", "random", kSteps, "whole")), 0);
+  const auto little_space = [] {
+    struct rlimit limit {};
+    limit.rlim_cur = limit.rlim_max = 3000;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  EXPECT_EQ(Run(Train("graph-motif", "random", kSteps, "a"), little_space), 7);
+  EXPECT_NE(Err().find("File too large"), std::string::npos) << Err();
+  EXPECT_EQ(Run({"resume", Dir("a")}), 0) << Err();
+  ExpectSameResults("whole", "a");
+}
+
+TEST_F(RunCommandTest, ADamagedCheckpointIsSaidInOneLine) {
+  ASSERT_EQ(Run(Train("graph-motif", "random", kSteps, "whole")), 0);
+  ASSERT_EQ(Run(Train("graph-motif", "random", kSteps, "a")), 0);
+  fs::resize_file(NewestCheckpoint("a"), 500);
+  EXPECT_EQ(Run({"resume", Dir("a")}), 0);
+  EXPECT_NE(Err().find("trying the one before\n"), std::string::npos) << Err();
+  ExpectSameResults("whole", "a");
+}
+
+TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
+  ASSERT_EQ(Run(Train("graph-motif", "random", 1000, "a")), 0);
+  EXPECT_EQ(Run({"resume", Dir("a")}), 0);
+  EXPECT_NE(Out().find("has finished its 1000 steps"), std::string::npos) << Out();
+
+  const auto mistake = [&](const Arguments& arguments, const std::string& what) {
+    EXPECT_EQ(Run(arguments), 2);
+    EXPECT_NE(Err().find(what), std::string::npos) << Err();
+    const std::string err = Err();
+    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+  };
+  mistake(Train("graph-motif", "random", 1000, "a"), "msrl resume " + Dir("a"));
+  mistake(Train("graph-motiv", "random", 1000, "b"), "did you mean 'graph-motif'?");
+  mistake(Train("graph-motif", "randm", 1000, "b"), "did you mean 'random'?");
+  mistake(Train("graph-motif", "random", 0, "b"), "number of steps is 0");
+  Arguments arguments = Train("graph-motif", "random", 1000, "b");
+  arguments.insert(arguments.end(), {"--set", "rate=1"});
+  mistake(arguments, "unknown setting 'rate'");
+  mistake({"resume", Dir("b")}, "no run in");
+  mistake({"eval", Dir("b")}, "no run in");
+  EXPECT_FALSE(fs::exists(folder_ / "b"));
+}
+
+TEST_F(RunCommandTest, EvalAgentsAndConfig) {
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "still", 500, "a")), 0);
+  ASSERT_EQ(Run({"eval", Dir("a"), "--episodes", "3", "--json"}), 0) << Err();
+  const auto json = nlohmann::json::parse(Out());
+  EXPECT_EQ(json.at("returns").size(), 3u);
+  EXPECT_EQ(json.at("mean_return"), 0.0);  // who stands still reaches nothing
+  EXPECT_EQ(Run({"agents"}), 0);
+  for (const AgentEntry& entry : Agents()) {
+    EXPECT_NE(Out().find(entry.id), std::string::npos);
+  }
+  EXPECT_EQ(Run({"config", "random"}), 0);
+  EXPECT_NE(Out().find("[agent]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrl
