@@ -90,27 +90,25 @@ class RunCommandTest : public ::testing::Test {
   std::string Err() const { return Slurp(folder_ / "err"); }
   std::string Dir(const std::string& name) const { return (folder_ / name).string(); }
 
+  // Learners get fewer steps: theirs take longer.
+  static std::int64_t Steps(const std::string& agent) {
+    return FindAgent(agent).quick.empty() ? kSteps : kSteps / 10;
+  }
   Arguments Train(const std::string& env, const std::string& agent, std::int64_t steps,
                   const std::string& name, const std::string& seed = "3") const {
-    return {"train",
-            "--env",
-            env,
-            "--agent",
-            agent,
-            "--steps",
-            std::to_string(steps),
-            "--seed",
-            seed,
-            "--run",
-            Dir(name),
-            "--eval-every",
-            std::to_string(kSteps / 10),
-            "--eval-episodes",
-            "2",
-            "--log-every",
-            "700",
-            "--checkpoint-every",
-            std::to_string(kSteps / 20)};
+    const std::int64_t all = Steps(agent);
+    Arguments arguments{"train", "--env", env, "--agent", agent, "--seed", seed};
+    const auto add = [&arguments](const std::string& option, const std::string& value) {
+      arguments.insert(arguments.end(), {option, value});
+    };
+    add("--run", Dir(name));
+    add("--steps", std::to_string(steps));
+    add("--eval-every", std::to_string(all / 10));
+    add("--eval-episodes", "2");
+    add("--log-every", std::to_string(all / 30));
+    add("--checkpoint-every", std::to_string(all / 20));
+    for (const std::string& setting : FindAgent(agent).quick) add("--set", setting);
+    return arguments;
   }
   fs::path NewestCheckpoint(const std::string& name) const {
     fs::path newest;
@@ -151,11 +149,12 @@ TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
   Rng rng(1, "kills");
   int kills = 0;
   ForAllAgents([&](const std::string& agent, const std::string& env) {
+    const std::int64_t steps = Steps(agent);
     const std::string whole = "whole-" + agent + env;
     const std::string killed = "killed-" + agent + env;
-    ASSERT_EQ(Run(Train(env, agent, kSteps, whole)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, steps, whole)), 0) << Err();
     // half the budget, then the whole, in many processes
-    pid_t child = Start(Train(env, agent, kSteps / 2, killed));
+    pid_t child = Start(Train(env, agent, steps / 2, killed));
     double longest = 40.0;
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 200);
@@ -168,12 +167,12 @@ TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
       ++kills;
       longest *= 1.1;
       if (!fs::exists(folder_ / killed / "run.json")) {
-        child = Start(Train(env, agent, kSteps / 2, killed));
+        child = Start(Train(env, agent, steps / 2, killed));
       } else {
-        child = Start({"resume", Dir(killed), "--checkpoint-every", "1000"});
+        child = Start({"resume", Dir(killed), "--checkpoint-every", std::to_string(steps / 20)});
       }
     }
-    ASSERT_EQ(Run({"resume", Dir(killed), "--steps", std::to_string(kSteps)}), 0) << Err();
+    ASSERT_EQ(Run({"resume", Dir(killed), "--steps", std::to_string(steps)}), 0) << Err();
     ExpectSameResults(whole, killed);
   });
   EXPECT_GE(kills, 4);

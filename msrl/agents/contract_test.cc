@@ -33,7 +33,7 @@ class Loop {
  public:
   Loop(const AgentEntry& entry, const std::string& env_id, std::uint64_t seed)
       : env_(MakeEnv(env_id)),
-        agent_(MakeAgent(entry, env_->spec(), {}, seed)),
+        agent_(MakeAgent(entry, env_->spec(), entry.quick, seed)),
         tracker_(env_->spec(), CompactLift(agent_->lift_kind())),
         resets_(seed, "env"),
         policy_(seed, "policy"),
@@ -123,7 +123,7 @@ TEST(AgentContract, ALoadedAgentGoesOnBitForBit) {
     Loop loop(entry, id, 1);
     loop.Train(150);
     const std::string saved = loop.State();
-    auto copy = MakeAgent(entry, loop.env_->spec(), {}, /*seed=*/99);
+    auto copy = MakeAgent(entry, loop.env_->spec(), entry.quick, /*seed=*/99);
     const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(saved)), "test");
     std::set<std::string> used;
     copy->Load(StateReader(file, used));
@@ -137,6 +137,15 @@ TEST(AgentContract, ALoadedAgentGoesOnBitForBit) {
     EXPECT_EQ(again.actions_, loop.actions_);
     EXPECT_EQ(again.State(), loop.State());
   });
+}
+
+TEST(AgentContract, DefaultsAndQuickSettingsExist) {
+  for (const AgentEntry& entry : Agents()) {
+    EXPECT_FALSE(entry.description.empty());
+    EXPECT_TRUE(entry.discrete || entry.continuous) << entry.id;
+    EXPECT_EQ(entry.options({}).size(), entry.options(entry.quick).size());
+    for (const ConfigField& field : entry.options({})) EXPECT_FALSE(field.meaning.empty());
+  }
 }
 
 TEST(AgentContract, MetricsAreFiniteAndActionsFit) {

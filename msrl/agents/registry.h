@@ -21,6 +21,9 @@ struct AgentEntry {
   std::string description;
   bool discrete = false;  // which kinds of actions it can choose
   bool continuous = false;
+  // Settings with which a few hundred steps go through everything: small networks, a short warm-up,
+  // a replay that wraps around. The contract tests use them; empty for agents that learn nothing.
+  std::vector<std::string> quick;
   // Settings are "key=value". Equal arguments make equal agents.
   std::function<std::unique_ptr<Agent>(const EnvSpec& spec, std::span<const std::string> settings,
                                        std::uint64_t seed)>
@@ -31,7 +34,8 @@ struct AgentEntry {
 
 // The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed).
 template <typename ConcreteAgent, typename Config>
-AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete, bool continuous) {
+AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete, bool continuous,
+                          std::vector<std::string> quick = {}) {
   const auto configure = [](std::span<const std::string> settings) {
     Config config;
     for (const std::string& setting : settings) SetField(config, setting);
@@ -42,6 +46,7 @@ AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete
   entry.description = std::move(description);
   entry.discrete = discrete;
   entry.continuous = continuous;
+  entry.quick = std::move(quick);
   entry.make = [configure](const EnvSpec& spec, std::span<const std::string> settings,
                            std::uint64_t seed) -> std::unique_ptr<Agent> {
     return std::make_unique<ConcreteAgent>(spec, configure(settings), seed);
