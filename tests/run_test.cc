@@ -267,7 +267,8 @@ TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
   };
   mistake(Train("graph-motif", "random", 1000, "a"), "msrl resume " + Dir("a"));
   mistake(Train("graph-motiv", "random", 1000, "b"), "did you mean 'graph-motif'?");
-  mistake(Train("graph-motif", "randm", 1000, "b"), "did you mean 'random'?");
+  mistake({"train", "--env", "graph-motif", "--agent", "randm", "--steps", "9", "--run", Dir("b")},
+          "did you mean 'random'?");
   mistake(Train("graph-motif", "random", 0, "b"), "number of steps is 0");
   Arguments arguments = Train("graph-motif", "random", 1000, "b");
   arguments.insert(arguments.end(), {"--set", "rate=1"});
