@@ -17,7 +17,7 @@
 
 #include "msrl/agents/registry.h"
 #include "msrl/core/rng.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "exit.h"
+#include "exit_request.h"
 #include "msrl/data/atomic_file.h"
 #include "msrl/mujoco/golden.h"
 
@@ -37,7 +37,7 @@ void Run(const EnvCheckOptions& options) {
     return;
   }
   fmt::print("\n{} of {} quantities beyond tolerance\n", beyond, rows.size());
-  throw Exit{kBeyondTolerance};
+  throw ExitRequest{kBeyondTolerance};
 }
 
 }  // namespace

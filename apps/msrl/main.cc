@@ -1,7 +1,5 @@
 // The command line. Exit codes: 0 done, 1 a defect of ours or a check that failed, 2 a mistake in
-// the input.
-// The command line. Exit codes: 0 done, 1 a defect of ours, 2 a mistake in the input, 6 a number
-// went bad in training, 7 no space on the disk, 75 stopped with a checkpoint.
+// the input, 6 a number went bad in training, 7 no space on the disk, 75 stopped with a checkpoint.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +15,6 @@
 #include "diagnose.h"
 #include "env_check.h"
 #include "envs.h"
-#include "exit.h"
 #include "eval.h"
 #include "exit_request.h"
 #include "msrl/agents/agent.h"
@@ -72,7 +69,7 @@ int main(int argc, char** argv) {
       "Start here:\n"
       "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
       "  msrl diagnose                                  what matrices show of the source tasks\n"
-      "  msrl train --env four-rooms-sparse --agent random --steps 20000    a run in runs/\n"
+      "  msrl train --env reacher --agent sac --steps 20000       learn a task, a run in runs/\n"
       "  msrl describe --help                           input format and options");
   msrl::app::AddDescribe(app);
   msrl::app::AddDiagnose(app);
@@ -90,8 +87,6 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const msrl::app::Exit& exit) {
-    return exit.code;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {

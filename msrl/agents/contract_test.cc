@@ -8,7 +8,7 @@
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/registry.h"
 #include "msrl/core/check.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 #include "msrl/testing/allocation_counter.h"
 
 namespace msrl {

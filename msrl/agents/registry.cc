@@ -1,6 +1,10 @@
 #include "msrl/agents/registry.h"
 
+#include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/fixed/fixed.h"
+#include "msrl/agents/ppo/ppo.h"
+#include "msrl/agents/sac/sac.h"
+#include "msrl/agents/td3/td3.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -13,6 +17,22 @@ const std::vector<AgentEntry>& Agents() {
       MakeAgentEntry<StillAgent, FixedConfig>(
           "still", "The zero action, or action 0: what the task gives for standing still",
           /*discrete=*/true, /*continuous=*/true),
+      MakeAgentEntry<Dqn, DqnConfig>(
+          "dqn", "Deep Q-learning with double targets",
+          /*discrete=*/true, /*continuous=*/false,
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+      MakeAgentEntry<Td3, Td3Config>(
+          "td3", "Twin delayed deterministic policy gradient",
+          /*discrete=*/false, /*continuous=*/true,
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+      MakeAgentEntry<Sac, SacConfig>(
+          "sac", "Soft actor-critic with a learned temperature",
+          /*discrete=*/false, /*continuous=*/true,
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+      MakeAgentEntry<Ppo, PpoConfig>(
+          "ppo", "Proximal policy optimisation with generalised advantages",
+          /*discrete=*/true, /*continuous=*/true,
+          {"hidden_width=16", "rollout_steps=64", "minibatch_size=16", "epochs=2"}),
   };
   return agents;
 }

@@ -25,7 +25,7 @@ struct ReplayConfig {
 
   // Null: no matrices. Otherwise geometry, action code and scaled reward are kept in double, from
   // which every prefix matrix can be rebuilt to the last bit.
-  Lift::Ptr lift;
+  Lift::Ptr lift = nullptr;
   // Action codes are one-hot (kept as an index), or have this many leading numbers and zeros then.
   bool one_hot_code = false;
   int code_size = 0;
@@ -36,8 +36,8 @@ struct ReplayConfig {
 // A state as it is handed in. Matrix parts are ignored if the replay keeps none.
 struct ReplayState {
   std::span<const double> observation;
-  std::span<const float> features;
-  std::span<const double> geometry;       // lift.d
+  std::span<const float> features = {};
+  std::span<const double> geometry = {};  // lift.d
   const SegmentMatrix* matrix = nullptr;  // of the steps before this state
 };
 
@@ -49,7 +49,7 @@ struct ReplayStep {
   bool truncated = false;
   ReplayState after;  // the true successor, also where the episode ends
   // What the lift was given: lift.q numbers and the scaled reward.
-  std::span<const double> code;
+  std::span<const double> code = {};
   double lift_reward = 0.0;
 };
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "msrl/agents/registry.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 
 namespace msrl {
 

@@ -8,7 +8,7 @@
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/registry.h"
 #include "msrl/data/replay.h"
-#include "msrl/env/registry.h"
+#include "msrl/suite/registry.h"
 #include "msrl/run/run_directory.h"
 
 namespace {

@@ -1,0 +1,38 @@
+// Networks and optimisers in checkpoints.
+#ifndef MSRL_AGENTS_COMMON_NETWORKS_H_
+#define MSRL_AGENTS_COMMON_NETWORKS_H_
+
+#include <string_view>
+
+#include "msrl/agents/agent.h"
+#include "msrl/data/state.h"
+#include "msrl/nn/adam.h"
+#include "msrl/nn/mlp.h"
+
+namespace msrl {
+
+// Tensor by tensor under their names. Weights are stored column by column, so a file shows them as
+// in x out.
+void SaveNetwork(const StateWriter& state, const Mlp& network);
+// RunError-free: UserError on other names or shapes, or values that are not finite.
+void LoadNetwork(const StateReader& state, Mlp& network);
+
+void SaveAdam(const StateWriter& state, const Adam& adam);
+void LoadAdam(const StateReader& state, Adam& adam);
+
+// `layers` hidden layers of `width`; UserError on impossible sizes.
+std::vector<int> HiddenLayers(int layers, int width);
+
+// The entries of an observation as one column of floats.
+inline void CopyObservation(const EnvView& observation, Eigen::Ref<Eigen::VectorXf> column) {
+  column = observation.cast<float>();
+}
+
+// All of a matrix as one span.
+inline std::span<float> Flat(Eigen::MatrixXf& matrix) {
+  return {matrix.data(), static_cast<std::size_t>(matrix.size())};
+}
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_COMMON_NETWORKS_H_

@@ -1,0 +1,72 @@
+// What agents share that learn from a replay: settings, the replay itself, and when to learn.
+#ifndef MSRL_AGENTS_COMMON_OFF_POLICY_H_
+#define MSRL_AGENTS_COMMON_OFF_POLICY_H_
+
+#include <vector>
+
+#include "msrl/agents/agent.h"
+#include "msrl/data/replay.h"
+
+namespace msrl {
+
+struct OffPolicyConfig {
+  int hidden_layers = 2;
+  int hidden_width = 256;
+  int batch_size = 256;
+  std::int64_t replay_size = 1'000'000;
+  std::int64_t random_steps = 1000;
+  int updates_per_step = 1;
+  double gamma = 0.99;
+  double tau = 0.005;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("hidden_layers", hidden_layers, "hidden layers of every network");
+    visit("hidden_width", hidden_width, "width of the hidden layers");
+    visit("batch_size", batch_size, "transitions per update");
+    visit("replay_size", replay_size, "states kept in the replay");
+    visit("random_steps", random_steps, "uniformly random steps before the first update");
+    visit("updates_per_step", updates_per_step, "updates per environment step");
+    visit("gamma", gamma, "discount");
+    visit("tau", tau, "share of the network in its target at every target update");
+  }
+};
+
+// UserError that names the setting.
+void RequireValid(const OffPolicyConfig& config);
+void RequirePositive(const char* setting, double value);
+
+// The replay of an agent that looks at observations. Rewards are in the normalised unit
+// (reward / reward_scale), as all values are.
+class OffPolicyMemory {
+ public:
+  OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config, std::uint64_t seed);
+
+  void Observe(const Experience& experience);
+  bool IsWarmingUp() const { return steps_ < config_.random_steps; }
+  // Updates that are due after a step.
+  int UpdatesDue() const { return IsWarmingUp() ? 0 : config_.updates_per_step; }
+  // A new batch; valid until the next call.
+  const ReplayBatch& Sample();
+
+  std::int64_t steps() const { return steps_; }
+  const Replay& replay() const { return replay_; }
+  void Save(const StateWriter& state) const;
+  void Load(const StateReader& state);
+
+ private:
+  OffPolicyConfig config_;
+  ActionSpec action_spec_;
+  Replay replay_;
+  ReplayBatch batch_;
+  Rng rng_;
+  std::vector<float> action_;
+  std::int64_t steps_ = 0;
+};
+
+// Uniform over the actions or over [-1, 1]^n.
+void DrawUniformAction(const ActionSpec& spec, Rng& rng, ActionBuffer& out);
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_COMMON_OFF_POLICY_H_

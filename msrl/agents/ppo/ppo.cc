@@ -1,0 +1,374 @@
+#include "msrl/agents/ppo/ppo.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "msrl/agents/common/off_policy.h"
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+enum Metric : std::size_t { kActorLoss, kValueLoss, kEntropy, kKl, kClipped };
+
+constexpr double kAdamEpsilon = 1e-5;
+constexpr double kNormalizerClip = 10.0;
+
+const PpoConfig& Checked(const PpoConfig& config) {
+  for (const auto& [name, value] :
+       {std::pair<const char*, double>{"rollout_steps", config.rollout_steps},
+        {"minibatch_size", config.minibatch_size},
+        {"epochs", config.epochs},
+        {"learning_rate", config.learning_rate},
+        {"clip", config.clip},
+        {"max_gradient_norm", config.max_gradient_norm}}) {
+    RequirePositive(name, value);
+  }
+  if (config.rollout_steps % config.minibatch_size != 0 || config.minibatch_size < 2) {
+    throw UserError(StrCat("ppo: minibatch_size must be at least 2 and divide rollout_steps, got ",
+                           config.minibatch_size, " and ", config.rollout_steps));
+  }
+  for (const double share : {config.gamma, config.lambda}) {
+    if (!(share >= 0.0 && share <= 1.0)) {
+      throw UserError(StrCat("ppo: gamma and lambda must be in [0, 1], got ", share));
+    }
+  }
+  if (!(config.value_weight >= 0.0 && config.entropy_weight >= 0.0)) {
+    throw UserError("ppo: weights must not be negative");
+  }
+  return config;
+}
+
+AdamOptions MakeAdamOptions() { return {.epsilon = kAdamEpsilon}; }
+
+// Scales gradients that belong together down to a common norm.
+void ClipNorm(std::initializer_list<std::span<float>> parts, double most) {
+  double squares = 0.0;
+  for (const auto part : parts) squares += Norm(part) * Norm(part);
+  const double norm = std::sqrt(squares);
+  RequireFinite("gradient norm", std::span(&norm, 1));
+  if (norm <= most) return;
+  for (const auto part : parts) {
+    for (float& value : part) value *= static_cast<float>(most / norm);
+  }
+}
+
+}  // namespace
+
+void GeneralizedAdvantages(std::span<const float> rewards, std::span<const float> values,
+                           std::span<const float> next_values, std::span<const char> terminated,
+                           std::span<const char> ended, double gamma, double lambda,
+                           std::span<float> advantages) {
+  double next = 0.0;
+  for (std::size_t t = rewards.size(); t-- > 0;) {
+    const double live = terminated[t] != 0 ? 0.0 : 1.0;
+    const double same_episode = ended[t] != 0 ? 0.0 : 1.0;
+    const double delta = rewards[t] + gamma * live * next_values[t] - values[t];
+    next = delta + gamma * lambda * same_episode * next;
+    advantages[t] = static_cast<float>(next);
+  }
+}
+
+Ppo::Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed)
+    : config_(Checked(config)),
+      action_spec_(spec.action),
+      shuffle_rng_(seed, "shuffle"),
+      actor_spec_{.input = spec.observation_size,
+                  .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
+                  .output = spec.action.size,
+                  .activation = Activation::kTanh},
+      critic_spec_{.input = spec.observation_size,
+                   .hidden = actor_spec_.hidden,
+                   .output = 1,
+                   .activation = Activation::kTanh},
+      actor_(actor_spec_),
+      critic_(critic_spec_),
+      log_std_(spec.action.kind == ActionKind::kDiscrete
+                   ? std::size_t{0}
+                   : static_cast<std::size_t>(spec.action.size)),
+      actor_adam_(actor_.parameter_count(), MakeAdamOptions()),
+      log_std_adam_(log_std_.size(), MakeAdamOptions()),
+      critic_adam_(critic_.parameter_count(), MakeAdamOptions()),
+      observation_statistics_(spec.observation_size, kNormalizerClip),
+      return_statistics_(1, kNormalizerClip),
+      observations_(spec.observation_size, config.rollout_steps),
+      next_observations_(spec.observation_size, config.rollout_steps),
+      actions_(spec.action.kind == ActionKind::kDiscrete ? 1 : spec.action.size,
+               config.rollout_steps),
+      rewards_(static_cast<std::size_t>(config.rollout_steps)),
+      log_prob_(rewards_.size()),
+      terminated_(rewards_.size()),
+      ended_(rewards_.size()),
+      chosen_(actions_.rows(), 1),
+      act_tape_(actor_spec_, 1),
+      actor_tape_(actor_spec_, config.minibatch_size),
+      critic_tape_(critic_spec_, config.minibatch_size),
+      value_tape_(critic_spec_, config.rollout_steps),
+      head_(spec.action),
+      actor_gradients_(actor_.parameter_count()),
+      critic_gradients_(critic_.parameter_count()),
+      log_std_gradients_(log_std_.size()),
+      values_(rewards_.size()),
+      next_values_(rewards_.size()),
+      advantages_(rewards_.size()),
+      order_(rewards_.size()),
+      evaluated_(actions_.rows(), 1),
+      act_observation_(spec.observation_size, 1),
+      batch_observation_(spec.observation_size, config.minibatch_size),
+      batch_action_(actions_.rows(), config.minibatch_size),
+      d_head_(spec.action.size, config.minibatch_size),
+      d_value_(1, config.minibatch_size),
+      batch_log_prob_(static_cast<std::size_t>(config.minibatch_size)),
+      batch_advantage_(batch_log_prob_.size()),
+      d_log_prob_(batch_log_prob_.size()),
+      metrics_({"loss/actor", "loss/value", "policy/entropy", "policy/kl", "policy/clipped"}) {
+  Rng init(seed, "init");
+  actor_.Init(init, {.kind = InitKind::kOrthogonal, .last_scale = 0.01});
+  critic_.Init(init, {.kind = InitKind::kOrthogonal, .last_scale = 1.0});
+  observations_.setZero();
+  next_observations_.setZero();
+  actions_.setZero();
+  chosen_.setZero();
+}
+
+std::int64_t Ppo::parameter_count() const {
+  return static_cast<std::int64_t>(actor_.parameter_count() + critic_.parameter_count() +
+                                   log_std_.size());
+}
+
+void Ppo::Normalize(const ConstMatrixRef& observations, MatrixRef out) const {
+  if (config_.normalize_observations) {
+    observation_statistics_.Normalize(observations, out);
+  } else {
+    out = observations;
+  }
+}
+
+void Ppo::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+  CopyObservation(situation.observation, act_observation_.col(0));
+  if (mode == ActMode::kExplore && config_.normalize_observations) {
+    observation_statistics_.Update(act_observation_);
+  }
+  Normalize(act_observation_, act_observation_);
+  const auto head = actor_.Forward(act_observation_, act_tape_);
+  Eigen::MatrixXf& action = mode == ActMode::kExplore ? chosen_ : evaluated_;
+  if (mode == ActMode::kExplore) {
+    head_.Sample(head, log_std_, rng, chosen_);
+    head_.LogProb(head, log_std_, chosen_, {&chosen_log_prob_, 1});
+    observations_.col(filled_) = act_observation_.col(0);
+  } else {
+    head_.Mode(head, action);
+  }
+  if (action_spec_.kind == ActionKind::kDiscrete) {
+    out.set_index(static_cast<int>(action(0, 0)));
+    return;
+  }
+  // the sample is unbounded; the environment gets it clipped
+  for (std::size_t i = 0; i < out.values().size(); ++i) {
+    out.values()[i] =
+        std::clamp(static_cast<double>(action(static_cast<Eigen::Index>(i), 0)), -1.0, 1.0);
+  }
+}
+
+float Ppo::ScaledReward(const Experience& experience) {
+  if (!config_.normalize_rewards) return static_cast<float>(experience.scaled_reward);
+  running_return_ = config_.gamma * running_return_ + experience.scaled_reward;
+  Eigen::Matrix<float, 1, 1> value(static_cast<float>(running_return_));
+  return_statistics_.Update(value);
+  if (experience.terminated || experience.truncated) running_return_ = 0.0;
+  Eigen::Matrix<float, 1, 1> reward(static_cast<float>(experience.scaled_reward));
+  return_statistics_.Scale(reward, reward);
+  return reward[0];
+}
+
+void Ppo::Observe(const Experience& experience) {
+  MSRL_CHECK_LT(filled_, config_.rollout_steps);
+  const auto t = static_cast<std::size_t>(filled_);
+  actions_.col(filled_) = chosen_.col(0);
+  log_prob_[t] = chosen_log_prob_;
+  rewards_[t] = ScaledReward(experience);
+  terminated_[t] = experience.terminated ? 1 : 0;
+  ended_[t] = experience.terminated || experience.truncated ? 1 : 0;
+  // the true successor, also at the end of an episode; its statistics are updated when it is acted
+  // in
+  CopyObservation(experience.after.observation, next_observations_.col(filled_));
+  Normalize(next_observations_.col(filled_), next_observations_.col(filled_));
+  ++filled_;
+}
+
+void Ppo::FillValues(const Eigen::MatrixXf& observations, std::span<float> out) {
+  const auto values = critic_.Forward(observations, value_tape_);
+  std::copy_n(values.data(), out.size(), out.begin());
+}
+
+void Ppo::Shuffle() {
+  for (std::size_t i = order_.size() - 1; i > 0; --i) {
+    std::swap(
+        order_[i],
+        order_[static_cast<std::size_t>(shuffle_rng_.Index(static_cast<std::int64_t>(i) + 1))]);
+  }
+}
+
+void Ppo::Update() {
+  if (filled_ < config_.rollout_steps) return;
+  FillValues(observations_, values_);
+  FillValues(next_observations_, next_values_);
+  GeneralizedAdvantages(rewards_, values_, next_values_, terminated_, ended_, config_.gamma,
+                        config_.lambda, advantages_);
+  std::iota(order_.begin(), order_.end(), 0);
+  for (int epoch = 0; epoch < config_.epochs; ++epoch) {
+    Shuffle();
+    for (int first = 0; first < config_.rollout_steps; first += config_.minibatch_size) {
+      TrainOn(first);
+    }
+  }
+  filled_ = 0;
+}
+
+void Ppo::TrainOn(int first) {
+  const int size = config_.minibatch_size;
+  const double share = 1.0 / size;
+  const auto clip = static_cast<float>(config_.clip);
+  const auto steps =
+      std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+  for (int b = 0; b < size; ++b) {
+    const int t = steps[static_cast<std::size_t>(b)];
+    batch_observation_.col(b) = observations_.col(t);
+    batch_action_.col(b) = actions_.col(t);
+    batch_advantage_[static_cast<std::size_t>(b)] = advantages_[static_cast<std::size_t>(t)];
+  }
+  // A <- (A - mean) / std within the minibatch
+  Eigen::Map<Eigen::ArrayXf> advantage(batch_advantage_.data(), size);
+  advantage -= advantage.mean();
+  advantage /= std::sqrt(advantage.square().sum() / static_cast<float>(size - 1)) + 1e-8F;
+
+  // rho = pi(a|o) / pi_old(a|o),  L_pi = mean max(-A rho, -A clip(rho, 1 - eps, 1 + eps))
+  const auto head = actor_.Forward(batch_observation_, actor_tape_);
+  head_.LogProb(head, log_std_, batch_action_, batch_log_prob_);
+  double actor_loss = 0.0;
+  double kl = 0.0;
+  double clipped = 0.0;
+  for (std::size_t b = 0; b < steps.size(); ++b) {
+    const float log_ratio = batch_log_prob_[b] - log_prob_[static_cast<std::size_t>(steps[b])];
+    const float rho = std::exp(log_ratio);
+    const float plain = -batch_advantage_[b] * rho;
+    const float bounded = -batch_advantage_[b] * std::clamp(rho, 1.0F - clip, 1.0F + clip);
+    actor_loss += share * std::max(plain, bounded);
+    // no gradient where the clipped term is the larger
+    d_log_prob_[b] = plain >= bounded ? plain / static_cast<float>(size) : 0.0F;
+    kl += share * (rho - 1.0F - log_ratio);
+    clipped += std::abs(rho - 1.0F) > clip ? share : 0.0;
+  }
+  RequireFinite("actor loss", std::span(&actor_loss, 1));
+  metrics_.Add(kEntropy, head_.Entropy(head, log_std_));
+  head_.Backward(head, log_std_, batch_action_, d_log_prob_, config_.entropy_weight, d_head_,
+                 log_std_gradients_);
+  actor_.Backward(d_head_, actor_tape_, actor_gradients_);
+
+  // R = A + V_old,  L_V = 1/2 mean max((V - R)^2, (V_old + clip(V - V_old) - R)^2)
+  const auto value = critic_.Forward(batch_observation_, critic_tape_);
+  double value_loss = 0.0;
+  for (int b = 0; b < size; ++b) {
+    const auto t = static_cast<std::size_t>(steps[static_cast<std::size_t>(b)]);
+    const float target = advantages_[t] + values_[t];
+    const float error = value(0, b) - target;
+    const float change = value(0, b) - values_[t];
+    const float bounded_error = values_[t] + std::clamp(change, -clip, clip) - target;
+    const bool use_plain = !config_.clip_value || error * error >= bounded_error * bounded_error;
+    const float used = use_plain ? error : bounded_error;
+    const bool moves = use_plain || std::abs(change) < clip;
+    value_loss += 0.5 * share * used * used;
+    d_value_(0, b) =
+        moves ? static_cast<float>(config_.value_weight) * used / static_cast<float>(size) : 0.0F;
+  }
+  RequireFinite("value loss", std::span(&value_loss, 1));
+  critic_.Backward(d_value_, critic_tape_, critic_gradients_);
+
+  ClipNorm({actor_gradients_, log_std_gradients_, critic_gradients_}, config_.max_gradient_norm);
+  actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.learning_rate);
+  critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.learning_rate);
+  if (!log_std_.empty()) {
+    log_std_adam_.Step(log_std_, log_std_gradients_, config_.learning_rate);
+  }
+  metrics_.Add(kActorLoss, actor_loss);
+  metrics_.Add(kValueLoss, value_loss);
+  metrics_.Add(kKl, kl);
+  metrics_.Add(kClipped, clipped);
+}
+
+// The steps of a rollout that is not complete, and what the last Act chose.
+template <typename Self, typename Visit>
+void Ppo::VisitRollout(Self& self, const Visit& visit) {
+  visit("observations", self.observations_);
+  visit("next_observations", self.next_observations_);
+  visit("actions", self.actions_);
+  visit("chosen", self.chosen_);
+}
+
+void Ppo::Save(const StateWriter& state) const {
+  SaveNetwork(state.Child("actor"), actor_);
+  SaveNetwork(state.Child("critic"), critic_);
+  SaveAdam(state.Child("actor_adam"), actor_adam_);
+  SaveAdam(state.Child("critic_adam"), critic_adam_);
+  SaveAdam(state.Child("log_std_adam"), log_std_adam_);
+  state.View("log_std", log_std_, {static_cast<std::int64_t>(log_std_.size())});
+  state.Random("shuffle", shuffle_rng_);
+  for (const auto& [name, statistics] :
+       {std::pair{"observation_statistics", &observation_statistics_},
+        std::pair{"return_statistics", &return_statistics_}}) {
+    ByteWriter writer;
+    statistics->Save(writer);
+    state.Bytes(name, writer.bytes());
+  }
+  state.Double("running_return", running_return_);
+  state.Int("filled", filled_);
+  VisitRollout(*this, [&](const char* name, const Eigen::MatrixXf& matrix) {
+    state.View(name, {matrix.data(), static_cast<std::size_t>(matrix.size())},
+               {matrix.cols(), matrix.rows()});
+  });
+  const auto steps = static_cast<std::int64_t>(rewards_.size());
+  state.View("rewards", rewards_, {steps});
+  state.View("log_prob", log_prob_, {steps});
+  state.Bytes("terminated", std::as_bytes(std::span(terminated_)));
+  state.Bytes("ended", std::as_bytes(std::span(ended_)));
+  state.Double("chosen_log_prob", chosen_log_prob_);
+  metrics_.Save(state.Child("metrics"));
+}
+
+void Ppo::Load(const StateReader& state) {
+  LoadNetwork(state.Child("actor"), actor_);
+  LoadNetwork(state.Child("critic"), critic_);
+  LoadAdam(state.Child("actor_adam"), actor_adam_);
+  LoadAdam(state.Child("critic_adam"), critic_adam_);
+  LoadAdam(state.Child("log_std_adam"), log_std_adam_);
+  state.Into("log_std", log_std_, {static_cast<std::int64_t>(log_std_.size())});
+  shuffle_rng_ = state.Random("shuffle");
+  for (const auto& [name, statistics] :
+       {std::pair{"observation_statistics", &observation_statistics_},
+        std::pair{"return_statistics", &return_statistics_}}) {
+    const std::vector<std::byte> bytes = state.Bytes(name);
+    ByteReader reader(bytes, name);
+    statistics->Load(reader);
+    reader.RequireEnd();
+  }
+  running_return_ = state.Double("running_return");
+  filled_ = static_cast<int>(state.Int("filled", 0, config_.rollout_steps - 1));
+  VisitRollout(*this, [&](const char* name, Eigen::MatrixXf& matrix) {
+    state.Into(name, Flat(matrix), {matrix.cols(), matrix.rows()});
+  });
+  const auto steps = static_cast<std::int64_t>(rewards_.size());
+  state.Into("rewards", rewards_, {steps});
+  state.Into("log_prob", log_prob_, {steps});
+  for (const auto& [name, flags] :
+       {std::pair{"terminated", &terminated_}, std::pair{"ended", &ended_}}) {
+    const std::vector<std::byte> bytes = state.Bytes(name);
+    if (bytes.size() != flags->size()) state.Fail(name, "has another length");
+    std::transform(bytes.begin(), bytes.end(), flags->begin(),
+                   [](std::byte b) { return b == std::byte{0} ? char{0} : char{1}; });
+  }
+  chosen_log_prob_ = static_cast<float>(state.Double("chosen_log_prob"));
+  metrics_.Load(state.Child("metrics"));
+}
+
+}  // namespace msrl

@@ -1,0 +1,169 @@
+#include "msrl/agents/td3/td3.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "msrl/core/check.h"
+#include "msrl/nn/random.h"
+
+namespace msrl {
+namespace {
+
+enum Metric : std::size_t { kCriticLoss, kActorLoss, kQ };
+
+const Td3Config& Checked(const Td3Config& config) {
+  RequireValid(config);
+  RequirePositive("actor_learning_rate", config.actor_learning_rate);
+  RequirePositive("critic_learning_rate", config.critic_learning_rate);
+  RequirePositive("policy_delay", config.policy_delay);
+  if (!(config.exploration_noise >= 0.0 && config.target_noise >= 0.0 &&
+        config.target_noise_limit >= 0.0)) {
+    throw UserError("td3: noise settings must not be negative");
+  }
+  return config;
+}
+
+}  // namespace
+
+Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed)
+    : config_(Checked(config)),
+      action_spec_(spec.action),
+      n_(spec.observation_size),
+      m_(spec.action.size),
+      memory_(spec, config, seed),
+      noise_rng_(seed, "noise"),
+      actor_spec_{.input = n_,
+                  .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
+                  .output = m_,
+                  .output_activation = Activation::kTanh},
+      critic_spec_{.input = n_ + m_, .hidden = actor_spec_.hidden, .output = 1, .members = 2},
+      actor_(actor_spec_),
+      actor_target_(actor_spec_),
+      critic_(critic_spec_),
+      critic_target_(critic_spec_),
+      actor_adam_(actor_.parameter_count()),
+      critic_adam_(critic_.parameter_count()),
+      actor_tape_(actor_spec_, config.batch_size),
+      critic_tape_(critic_spec_, config.batch_size),
+      act_tape_(actor_spec_, 1),
+      actor_gradients_(actor_.parameter_count()),
+      critic_gradients_(critic_.parameter_count()),
+      input_(n_ + m_, config.batch_size),
+      noise_(m_, config.batch_size),
+      d_action_(m_, config.batch_size),
+      d_q_(2, config.batch_size),
+      minus_mean_(Eigen::MatrixXf::Constant(1, config.batch_size,
+                                            -1.0F / static_cast<float>(config.batch_size))),
+      act_observation_(n_, 1),
+      act_noise_(m_, 1),
+      y_(config.batch_size),
+      metrics_({"loss/critic", "loss/actor", "value/q"}) {
+  Rng init(seed, "init");
+  actor_.Init(init);
+  critic_.Init(init);
+  actor_target_ = actor_;
+  critic_target_ = critic_;
+}
+
+std::int64_t Td3::parameter_count() const {
+  return static_cast<std::int64_t>(actor_.parameter_count() + critic_.parameter_count());
+}
+
+void Td3::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+  if (mode == ActMode::kExplore && memory_.IsWarmingUp()) {
+    DrawUniformAction(action_spec_, rng, out);
+    return;
+  }
+  CopyObservation(situation.observation, act_observation_.col(0));
+  const auto action = actor_.Forward(act_observation_, act_tape_);
+  act_noise_.setZero();
+  if (mode == ActMode::kExplore) FillNormal(rng, Flat(act_noise_));
+  for (int i = 0; i < m_; ++i) {
+    const double noisy = action(i, 0) + config_.exploration_noise * act_noise_(i, 0);
+    out.values()[static_cast<std::size_t>(i)] = std::clamp(noisy, -1.0, 1.0);
+  }
+}
+
+void Td3::Update() {
+  for (int i = memory_.UpdatesDue(); i > 0; --i) UpdateOn(memory_.Sample());
+}
+
+void Td3::UpdateOn(const ReplayBatch& batch) {
+  MSRL_CHECK_EQ(batch.size(), config_.batch_size);
+  const auto size = static_cast<float>(batch.size());
+  const auto gamma = static_cast<float>(config_.gamma);
+  const auto spread = static_cast<float>(config_.target_noise);
+  const auto limit = static_cast<float>(config_.target_noise_limit);
+
+  // a' = clip(pi'(o') + clip(noise)),  y = r + gamma (1 - terminated) min_i Q'_i(o', a')
+  FillNormal(noise_rng_, Flat(noise_));
+  const auto next_action = actor_target_.Forward(batch.next_observation, actor_tape_);
+  input_.topRows(n_) = batch.next_observation;
+  input_.bottomRows(m_) = (next_action + (spread * noise_).cwiseMax(-limit).cwiseMin(limit))
+                              .cwiseMax(-1.0F)
+                              .cwiseMin(1.0F);
+  const auto next_q = critic_target_.Forward(input_, critic_tape_);
+  y_ = batch.reward + gamma * batch.continues.cwiseProduct(next_q.colwise().minCoeff());
+
+  // L_Q = sum_i mean (Q_i(o, a) - y)^2
+  input_.topRows(n_) = batch.observation;
+  input_.bottomRows(m_) = batch.action;
+  const auto q = critic_.Forward(input_, critic_tape_);
+  d_q_ = q.rowwise() - y_;
+  const double loss = static_cast<double>(d_q_.squaredNorm()) / size;
+  RequireFinite("critic loss", std::span(&loss, 1));
+  metrics_.Add(kCriticLoss, loss);
+  metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
+  d_q_ *= 2.0F / size;
+  critic_.Backward(d_q_, critic_tape_, critic_gradients_);
+
+  // policy and all targets follow with a delay
+  if (++updates_ % config_.policy_delay != 0) {
+    critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate);
+    return;
+  }
+  critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate,
+                    critic_target_.parameters(), config_.tau);
+  UpdateActor(batch);
+}
+
+void Td3::UpdateActor(const ReplayBatch& batch) {
+  // L_pi = -mean Q_1(o, pi(o))
+  input_.bottomRows(m_) = actor_.Forward(batch.observation, actor_tape_);
+  const auto q = critic_.Forward(input_, critic_tape_, {.first = 0, .count = 1});
+  const double loss = -static_cast<double>(q.mean());
+  RequireFinite("actor loss", std::span(&loss, 1));
+  metrics_.Add(kActorLoss, loss);
+  critic_.InputGradient(minus_mean_, critic_tape_, n_, d_action_);
+  actor_.Backward(d_action_, actor_tape_, actor_gradients_);
+  actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate,
+                   actor_target_.parameters(), config_.tau);
+}
+
+void Td3::Save(const StateWriter& state) const {
+  memory_.Save(state.Child("memory"));
+  state.Random("noise", noise_rng_);
+  state.Int("updates", updates_);
+  SaveNetwork(state.Child("actor"), actor_);
+  SaveNetwork(state.Child("actor_target"), actor_target_);
+  SaveNetwork(state.Child("critic"), critic_);
+  SaveNetwork(state.Child("critic_target"), critic_target_);
+  SaveAdam(state.Child("actor_adam"), actor_adam_);
+  SaveAdam(state.Child("critic_adam"), critic_adam_);
+  metrics_.Save(state.Child("metrics"));
+}
+
+void Td3::Load(const StateReader& state) {
+  memory_.Load(state.Child("memory"));
+  noise_rng_ = state.Random("noise");
+  updates_ = state.Int("updates", 0, std::numeric_limits<std::int64_t>::max());
+  LoadNetwork(state.Child("actor"), actor_);
+  LoadNetwork(state.Child("actor_target"), actor_target_);
+  LoadNetwork(state.Child("critic"), critic_);
+  LoadNetwork(state.Child("critic_target"), critic_target_);
+  LoadAdam(state.Child("actor_adam"), actor_adam_);
+  LoadAdam(state.Child("critic_adam"), critic_adam_);
+  metrics_.Load(state.Child("metrics"));
+}
+
+}  // namespace msrl

@@ -1,0 +1,81 @@
+// Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018). docs/agents/td3.md
+#ifndef MSRL_AGENTS_TD3_TD3_H_
+#define MSRL_AGENTS_TD3_TD3_H_
+
+#include "msrl/agents/common/networks.h"
+#include "msrl/agents/common/off_policy.h"
+
+namespace msrl {
+
+struct Td3Config : OffPolicyConfig {
+  double actor_learning_rate = 3e-4;
+  double critic_learning_rate = 3e-4;
+  double exploration_noise = 0.1;
+  double target_noise = 0.2;
+  double target_noise_limit = 0.5;
+  int policy_delay = 2;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    OffPolicyConfig::Fields(visit);
+    visit("actor_learning_rate", actor_learning_rate, "Adam step size of the policy");
+    visit("critic_learning_rate", critic_learning_rate, "Adam step size of the critics");
+    visit("exploration_noise", exploration_noise,
+          "standard deviation added to actions in training");
+    visit("target_noise", target_noise, "standard deviation of target policy smoothing");
+    visit("target_noise_limit", target_noise_limit, "bound on the smoothing noise");
+    visit("policy_delay", policy_delay, "critic updates per update of policy and targets");
+  }
+};
+
+class Td3 : public Agent {
+ public:
+  // UserError on impossible settings.
+  Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed);
+
+  std::int64_t parameter_count() const override;
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void Observe(const Experience& experience) override { memory_.Observe(experience); }
+  void Update() override;
+  void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
+  void Save(const StateWriter& state) const override;
+  void Load(const StateReader& state) override;
+
+  // One update on a given batch of config.batch_size transitions.
+  void UpdateOn(const ReplayBatch& batch);
+
+  const Mlp& actor() const { return actor_; }
+  const Mlp& actor_target() const { return actor_target_; }
+  const Mlp& critic() const { return critic_; }
+  const Mlp& critic_target() const { return critic_target_; }
+
+ private:
+  void UpdateActor(const ReplayBatch& batch);
+
+  Td3Config config_;
+  ActionSpec action_spec_;
+  int n_;  // size of an observation
+  int m_;  // size of an action
+  OffPolicyMemory memory_;
+  Rng noise_rng_;
+  std::int64_t updates_ = 0;
+
+  MlpSpec actor_spec_;
+  MlpSpec critic_spec_;
+  Mlp actor_, actor_target_;
+  Mlp critic_, critic_target_;
+  Adam actor_adam_, critic_adam_;
+
+  // workspace
+  MlpTape actor_tape_, critic_tape_, act_tape_;
+  FloatBuffer actor_gradients_, critic_gradients_;
+  Eigen::MatrixXf input_;  // observation above action
+  Eigen::MatrixXf noise_, d_action_, d_q_, minus_mean_;
+  Eigen::MatrixXf act_observation_, act_noise_;
+  Eigen::RowVectorXf y_;
+  MetricMeans metrics_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_TD3_TD3_H_
