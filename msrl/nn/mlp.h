@@ -41,9 +41,8 @@ struct MlpSpec {
   int output = 0;
   Activation activation = Activation::kRelu;
   Activation output_activation = Activation::kIdentity;
-  bool layer_norm =
-      false;        // hidden layers: activation(norm(W x + b)), with learned scale and shift
-  int members = 1;  // independent networks of this shape in one buffer
+  bool layer_norm = false;  // hidden layers: activation(norm(W x + b)), learned scale and shift
+  int members = 1;          // independent networks of this shape in one buffer
 
   bool operator==(const MlpSpec&) const = default;
 };
