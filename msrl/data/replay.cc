@@ -163,7 +163,7 @@ void Replay::Read(std::int64_t row, Index column, ReplayBatch& batch) const {
   batch.row[static_cast<std::size_t>(column)] = row;
 }
 
-void Replay::RebuildPsi(std::int64_t row, Eigen::Ref<Eigen::VectorXd> psi) const {
+void Replay::RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const {
   MSRL_CHECK(HasMatrices() && row >= first_ && row < end_ && IsStep(row), "row ", row);
   const std::int64_t slot = Slot(row);
   wide_code_.setZero();

@@ -97,8 +97,8 @@ class Replay {
   // The matrix of all steps of the episode before this row, bit for bit as it was accumulated, also
   // if the episode's beginning is no longer kept. Adds up at most anchor_every steps.
   SegmentMatrix RebuildMatrix(std::int64_t row) const;
-  // psi of the step at a row for which IsStep, bit for bit.
-  void RebuildPsi(std::int64_t row, Eigen::Ref<Eigen::VectorXd> psi) const;
+  // psi (of size lift.m) of the step at a row for which IsStep, bit for bit.
+  void RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const;
 
   // Bytes reserved for features and matrices.
   std::int64_t MatrixBytes() const;
