@@ -6,7 +6,7 @@
 #include <string>
 
 #include "msrl/agents/episode_tracker.h"
-#include "msrl/agents/registry.h"
+#include "msrl/core/check.h"
 #include "msrl/data/replay.h"
 #include "msrl/suite/registry.h"
 #include "msrl/run/run_directory.h"
