@@ -51,6 +51,17 @@ std::string Maze::WallGeoms() const {
   return text;
 }
 
+std::string Maze::Camera() const {
+  constexpr double kTangent = 0.4142;  // of half of MuJoCo's usual angle of view, 45 degrees
+  constexpr double kSine = 0.3;        // of the tilt against straight down
+  constexpr double kCosine = 0.954;
+  // the widest that a picture of 4:3 needs, and a margin
+  const double extent = 1.2 * kCell * std::max<double>(rows(), 0.75 * columns());
+  const double distance = extent / (2.0 * kTangent);
+  return StrCat("<camera name=\"watch\" pos=\"0 ", -kSine * distance, " ", kCosine * distance,
+                "\" xyaxes=\"1 0 0 0 ", kCosine, " ", kSine, "\"/>\n");
+}
+
 MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig& config) {
   if (config.new_goals && !config.continuing) {
     throw UserError("antmaze: new_goals needs continuing=true");
@@ -69,9 +80,10 @@ MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig
   SetMeasuredReturns(spec);
   setup.options = ToToml(ListFields(config));
   // appended to the world: the ant's body ids stay
-  setup.model =
-      TaskModel(config, spec.id,
-                ReplaceOnce(ModelText("ant"), "<!--world-->", Maze(maze).WallGeoms()), kSizes);
+  const Maze layout(maze);
+  std::string text = ReplaceOnce(ModelText("ant"), "name=\"watch\"", "name=\"near\"");
+  text = ReplaceOnce(std::move(text), "<!--world-->", layout.WallGeoms() + layout.Camera());
+  setup.model = TaskModel(config, spec.id, text, kSizes);
   setup.memory_size = kMemorySize;
   return setup;
 }

@@ -34,6 +34,8 @@ class Maze {
   const std::vector<Cell>& free_cells() const { return free_cells_; }
   // The walls as MJCF geoms, row by row.
   std::string WallGeoms() const;
+  // An MJCF camera "watch" that sees all of it.
+  std::string Camera() const;
 
  private:
   std::vector<std::string_view> lines_;
@@ -62,6 +64,9 @@ class AntMaze : public Ant {
   static constexpr double kGoalRadius = 0.45;  // m
   std::optional<bool> Success() const override { return Distance() <= kGoalRadius; }
   const Maze& maze() const { return maze_; }
+  std::optional<GoalMark> goal_mark() const override {
+    return GoalMark{memory()[kGoalX], memory()[kGoalY], kGoalRadius};
+  }
   // Entries of memory(): the goal, and how many goals this episode has drawn.
   enum Memory { kGoalX, kGoalY, kGoalsDrawn, kMemorySize };
 

@@ -3,6 +3,7 @@
 #ifndef MSRL_MUJOCO_MUJOCO_ENV_H_
 #define MSRL_MUJOCO_MUJOCO_ENV_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,13 @@ struct MujocoConfig {
   bool is_v4() const { return version == "v4"; }
 };
 
+// A disc on the floor.
+struct GoalMark {
+  double x = 0.0;  // m
+  double y = 0.0;
+  double radius = 0.0;
+};
+
 // A step is: ctrl = action, `frame_skip` times mj_step, and then everything is read from mjData
 // without another forward pass. Positions and velocities are therefore those after the step, while
 // what MuJoCo derives from them (xpos, cinert, cfrc_ext, ...) lags behind: it is of the
@@ -42,6 +50,8 @@ class MujocoEnv : public EnvBase {
 
   const mjModel& model() const { return *model_; }
   const mjData& data() const { return *data_; }
+  // Where the goal of the episode is, for pictures; empty if there is none or a geom shows it.
+  virtual std::optional<GoalMark> goal_mark() const { return std::nullopt; }
 
   // For checks against recorded trajectories.
   //

@@ -236,4 +236,9 @@ std::optional<bool> PlanarWalker::Success() const {
   return std::nullopt;
 }
 
+std::optional<GoalMark> PlanarWalker::goal_mark() const {
+  if (task_ != PlanarTask::kGoal) return std::nullopt;
+  return GoalMark{memory()[kTarget], 0.0, kGoalRadius};
+}
+
 }  // namespace msrl

@@ -25,6 +25,7 @@ class PlanarWalker : public MujocoEnv {
   static constexpr int kProbes = 5;  // heights ahead that kTerrain shows
 
   std::optional<bool> Success() const override;
+  std::optional<GoalMark> goal_mark() const override;
   // The ground's height at x. Cost: a comparison per box.
   double GroundHeight(double x) const;
 
