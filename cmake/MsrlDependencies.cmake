@@ -2,6 +2,7 @@
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(MuJoCo REQUIRED)
+find_package(PNG REQUIRED)
 find_package(Threads REQUIRED)
 if(MSRL_BUILD_APPS)
   find_package(CLI11 REQUIRED)
