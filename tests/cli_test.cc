@@ -229,6 +229,63 @@ TEST_F(CliTest, DiagnoseWritesRowsAndPictures) {
   ExpectUserError("diagnose --set queries=3", "must be between 20 and");
 }
 
+TEST_F(CliTest, PlayWritesFrames) {
+  const fs::path frames = folder_ / "frames";
+  const Outcome outcome =
+      Run("play hopper --steps 4 --fps 125 --size 64x48 --seed 3 --video " + frames.string() + "/");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* text :
+       {"steps    4\n", "return   ", "success  not defined", "frames   5 (64x48"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in " << outcome.out;
+  }
+  for (int i = 0; i < 5; ++i) {
+    const std::string bytes = Slurp(frames / ("frame_0000" + std::to_string(i) + ".png"));
+    EXPECT_EQ(bytes.substr(0, 4), "\x89PNG") << i;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(frames), fs::directory_iterator()), 5);
+  // the same episode without a camera
+  const Outcome unseen = Run("play hopper --steps 4 --seed 3");
+  EXPECT_EQ(unseen.exit_code, 0);
+  EXPECT_EQ(outcome.out.find(unseen.out), 0u) << unseen.out;
+  const Outcome expert = Run("play four-rooms-sparse --policy expert --seed 1 --steps 90");
+  EXPECT_NE(expert.out.find("success  yes"), std::string::npos) << expert.out;
+}
+
+TEST_F(CliTest, PlayWithoutOpenGlSaysSoAndSketches) {
+  const fs::path frames = folder_ / "frames";
+  const std::string arguments = " --steps 1 --fps 125 --size 64x48 --video " + frames.string();
+  setenv("MUJOCO_GL", "disable", 1);
+  const Outcome outcome = Run("play hopper" + arguments);
+  fs::remove_all(frames);
+  const Outcome wanted = Run("play hopper --sketch" + arguments);
+  unsetenv("MUJOCO_GL");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err,
+            "msrl: no off-screen rendering here (MUJOCO_GL=disable): drawing a sketch instead\n");
+  EXPECT_NE(outcome.out.find("sketch"), std::string::npos) << outcome.out;
+  EXPECT_EQ(wanted.err, "");
+  EXPECT_EQ(wanted.out, outcome.out);
+}
+
+TEST_F(CliTest, PlayNamesMistakes) {
+  ExpectUserError("play hoper --video x.mp4", "did you mean 'hopper'?");
+  ExpectUserError("play hopper --policy expert", "expert");
+  ExpectUserError("play hopper --policy clever", "clever");
+  ExpectUserError("play hopper --size 64", "is no size of an image");
+  ExpectUserError("play hopper --steps 0", "--steps");
+  ExpectUserError("play hopper --video " + Write("a.txt", "x"), "ends in .mp4");
+  ExpectUserError("play hopper --video " + (folder_ / "missing" / "a.mp4").string(),
+                  "No such file or directory");
+  const std::string path = std::getenv("PATH");
+  const fs::path video = folder_ / "a.mp4";
+  setenv("PATH", folder_.c_str(), 1);  // std::system finds /bin/sh without it
+  ExpectUserError("play hopper --video " + video.string(), "it needs ffmpeg; install it");
+  setenv("PATH", path.c_str(), 1);
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().filename().string().find("a.mp4"), std::string::npos) << entry.path();
+  }
+}
+
 TEST_F(CliTest, AFullDiskIsReported) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this system";
   const std::string command =

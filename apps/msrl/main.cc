@@ -21,6 +21,7 @@
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
 #include "train.h"
+#include "play.h"
 
 namespace {
 
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
       "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
       "  msrl diagnose                                  what matrices show of the source tasks\n"
       "  msrl train --env reacher --agent sac --steps 20000       learn a task, a run in runs/\n"
+      "  msrl play hopper --video hopper.mp4            watch an environment\n"
       "  msrl describe --help                           input format and options");
   msrl::app::AddDescribe(app);
   msrl::app::AddDiagnose(app);
@@ -80,6 +82,7 @@ int main(int argc, char** argv) {
   msrl::app::AddEval(app);
   msrl::app::AddAgents(app);
   msrl::app::AddConfig(app);
+  msrl::app::AddPlay(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());
