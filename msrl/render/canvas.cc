@@ -12,13 +12,6 @@ namespace {
 
 double Cross(const Vec2& a, const Vec2& b) { return a.x() * b.y() - a.y() * b.x(); }
 
-double DistanceToLine(const Vec2& p, const Vec2& from, const Vec2& to) {
-  const Vec2 way = to - from;
-  const double length2 = way.squaredNorm();
-  const double t = length2 > 0.0 ? std::clamp((p - from).dot(way) / length2, 0.0, 1.0) : 0.0;
-  return (p - from - t * way).norm();
-}
-
 // The corners in order of turning (Andrew's monotone chain).
 std::vector<Vec2> ConvexHull(std::vector<Vec2> points) {
   std::sort(points.begin(), points.end(), [](const Vec2& a, const Vec2& b) {
@@ -81,7 +74,7 @@ void Canvas::Fill(const Vec2& low, const Vec2& high, const Colour& colour,
   const float parts[3] = {colour.red, colour.green, colour.blue};
   for (int y = y_begin; y < y_end; ++y) {
     for (int x = x_begin; x < x_end; ++x) {
-      const double inside = 0.5 - distance(Vec2(x + 0.5, y + 0.5));
+      const double inside = 0.5 - distance(x + 0.5, y + 0.5);
       if (inside <= 0.0) continue;
       const auto share = static_cast<float>(std::min(inside, 1.0)) * colour.opacity;
       std::uint8_t* pixel = image_.At(x, y);
@@ -102,8 +95,22 @@ void Canvas::Capsule(const Vec2& from, const Vec2& to, double radius, const Colo
   const Vec2 a = ToPixels(from);
   const Vec2 b = ToPixels(to);
   const double r = radius * pixels_per_unit_;
-  Fill(a.cwiseMin(b).array() - r, a.cwiseMax(b).array() + r, colour,
-       [&](const Vec2& p) { return DistanceToLine(p, a, b) - r; });
+  // plain numbers: this runs for every pixel, also in builds without optimisation
+  const double ax = a.x();
+  const double ay = a.y();
+  const double wx = b.x() - ax;
+  const double wy = b.y() - ay;
+  const double length2 = wx * wx + wy * wy;
+  const double inverse = length2 > 0.0 ? 1.0 / length2 : 0.0;
+  Fill(a.cwiseMin(b).array() - r, a.cwiseMax(b).array() + r, colour, [=](double x, double y) {
+    const double dx = x - ax;
+    const double dy = y - ay;
+    double t = (dx * wx + dy * wy) * inverse;
+    t = t < 0.0 ? 0.0 : t > 1.0 ? 1.0 : t;
+    const double ex = dx - t * wx;
+    const double ey = dy - t * wy;
+    return std::sqrt(ex * ex + ey * ey) - r;
+  });
 }
 
 void Canvas::Hull(std::span<const Vec2> points, const Colour& colour) {
@@ -121,12 +128,24 @@ void Canvas::Hull(std::span<const Vec2> points, const Colour& colour) {
     low = low.cwiseMin(corner);
     high = high.cwiseMax(corner);
   }
-  Fill(low, high, colour, [&](const Vec2& p) {
+  // outwards of each edge: nx * x + ny * y - offset
+  struct Side {
+    double nx, ny, offset;
+  };
+  std::vector<Side> sides;
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    const Vec2 edge = (corners[(i + 1) % corners.size()] - corners[i]).normalized();
+    const Vec2 normal(edge.y(), -edge.x());
+    sides.push_back({normal.x(), normal.y(), normal.dot(corners[i])});
+  }
+  const Side* begin = sides.data();
+  const Side* end = begin + sides.size();
+  Fill(low, high, colour, [=](double x, double y) {
     // exact inside and beside the edges, a little small beyond the corners
     double largest = -std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < corners.size(); ++i) {
-      const Vec2 edge = corners[(i + 1) % corners.size()] - corners[i];
-      largest = std::max(largest, -Cross(edge, p - corners[i]) / edge.norm());
+    for (const Side* side = begin; side != end; ++side) {
+      const double distance = side->nx * x + side->ny * y - side->offset;
+      largest = distance > largest ? distance : largest;
     }
     return largest;
   });

@@ -43,7 +43,7 @@ class Canvas {
 
  private:
   Vec2 ToPixels(const Vec2& p) const;
-  // Blends where distance(pixel) < 0, softly at the edge. The shape is within low and high, all in
+  // Blends where distance(x, y) < 0, softly at the edge. The shape is within low and high, all in
   // pixels.
   template <typename Distance>
   void Fill(const Vec2& low, const Vec2& high, const Colour& colour, const Distance& distance);

@@ -20,7 +20,7 @@ constexpr int kStencilBits = 8;
 class Library {
  public:
   // The first of the names that exists.
-  explicit Library(std::initializer_list<const char*> names) {
+  Library(std::initializer_list<const char*> names) {
     for (const char* name : names) {
       handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (handle_ != nullptr) return;
