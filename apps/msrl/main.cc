@@ -20,8 +20,9 @@
 #include "msrl/agents/agent.h"
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
-#include "train.h"
+#include "msrl/nn/runtime.h"
 #include "play.h"
+#include "train.h"
 
 namespace {
 
@@ -57,6 +58,7 @@ int Fail(int code, const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  msrl::UseOneThread();
   CLI::App app(
       "msrl: Matrix-Space Reinforcement Learning\n\n"
       "Trajectory segments become positive semidefinite matrices M = sum of psi psi^T over their\n"

@@ -23,7 +23,9 @@ constexpr double kLength = 4.0;        // m, unit of length
 constexpr double kNominalSpeed = 4.0;  // m/s, what slot 2 aims at
 constexpr int kBodies = 13;            // without the world
 
-double ClippedForce(double force) { return std::clamp(force, -kLargestForceShown, kLargestForceShown); }
+double ClippedForce(double force) {
+  return std::clamp(force, -kLargestForceShown, kLargestForceShown);
+}
 
 }  // namespace
 

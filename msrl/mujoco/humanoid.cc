@@ -36,13 +36,13 @@ struct TaskFacts {
 };
 
 const TaskFacts& Facts(HumanoidTask task) {
-  static constexpr std::array<TaskFacts, 4> facts = {{
+  static constexpr std::array<TaskFacts, 4> kFacts = {{
       {"humanoid", "humanoid runs as fast as it can (Gymnasium)", 0},
       {"humanoid-stand", "humanoid stands on the spot", 0},
       {"humanoid-walk", "humanoid walks at 1 m/s", 0},
       {"humanoid-direction", "humanoid walks at 1 m/s in a drawn direction", 2},
   }};
-  return facts[static_cast<std::size_t>(task)];
+  return kFacts[static_cast<std::size_t>(task)];
 }
 
 double SpeedUnit(HumanoidTask task) { return task == HumanoidTask::kStand ? 0.5 : 1.0; }  // m/s

@@ -43,11 +43,11 @@ struct RobotFacts {
 
 const RobotFacts& Facts(PlanarRobot robot) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static constexpr std::array<RobotFacts, 2> facts = {{
+  static constexpr std::array<RobotFacts, 2> kFacts = {{
       {"hopper", 3, 0.7, kInfinity, 0.2, 0.5, 2.0, 0.06},
       {"walker2d", 6, 0.8, 2.0, 1.0, 0.5, 3.0, 0.10},
   }};
-  return facts[static_cast<std::size_t>(robot)];
+  return kFacts[static_cast<std::size_t>(robot)];
 }
 
 struct TaskFacts {
@@ -57,13 +57,13 @@ struct TaskFacts {
 };
 
 const TaskFacts& Facts(PlanarTask task) {
-  static constexpr std::array<TaskFacts, 4> facts = {{
+  static constexpr std::array<TaskFacts, 4> kFacts = {{
       {"", "runs as fast as it can", 0},
       {"-velocity", "keeps a speed drawn for each episode", 1},
       {"-goal", "goes to a place drawn for each episode", 1},
       {"-terrain", "runs over boxes drawn for each episode", PlanarWalker::kProbes},
   }};
-  return facts[static_cast<std::size_t>(task)];
+  return kFacts[static_cast<std::size_t>(task)];
 }
 
 std::string Text(PlanarRobot robot, PlanarTask task, bool is_v4) {

@@ -34,12 +34,12 @@ struct TaskFacts {
 };
 
 const TaskFacts& Facts(PusherTask task) {
-  static constexpr std::array<TaskFacts, 3> facts = {{
+  static constexpr std::array<TaskFacts, 3> kFacts = {{
       {"pusher", "arm pushes a puck to a fixed goal (Gymnasium Pusher)"},
       {"pusher-push", "arm pushes a puck to a goal drawn for each episode"},
       {"pusher-obstacle", "arm pushes a puck around a post to a drawn goal"},
   }};
-  return facts[static_cast<std::size_t>(task)];
+  return kFacts[static_cast<std::size_t>(task)];
 }
 
 std::string Text(PusherTask task, bool is_v4) {

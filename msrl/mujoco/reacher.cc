@@ -25,12 +25,12 @@ struct TaskFacts {
 };
 
 const TaskFacts& Facts(ReacherTask task) {
-  static constexpr std::array<TaskFacts, 3> facts = {{
+  static constexpr std::array<TaskFacts, 3> kFacts = {{
       {"reacher", "two-link arm touches a target (Gymnasium Reacher)", 1.0, -2.7, 0.0},
       {"reacher-goal", "two-link arm touches a target from any posture", 0.1, -0.7, 0.0},
       {"reacher-sparse", "two-link arm, 1 per step within 3 cm of the target", 0.0, 0.0, 1.0},
   }};
-  return facts[static_cast<std::size_t>(task)];
+  return kFacts[static_cast<std::size_t>(task)];
 }
 
 }  // namespace

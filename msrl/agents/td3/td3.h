@@ -8,8 +8,8 @@
 namespace msrl {
 
 struct Td3Config : OffPolicyConfig {
-  double actor_learning_rate = 3e-4;
-  double critic_learning_rate = 3e-4;
+  double actor_learning_rate = 1e-3;
+  double critic_learning_rate = 1e-3;
   double exploration_noise = 0.1;
   double target_noise = 0.2;
   double target_noise_limit = 0.5;
