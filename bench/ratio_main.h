@@ -10,7 +10,9 @@
 
 namespace msrl::bench {
 
-// factor * time(slow) / time(fast) should be at least `at_least`.
+// factor * time(slow) / time(fast) should be at least `at_least`. Without `slow` it is the counter
+// "ratio" of the benchmark `fast`, which then measures both sides in turn: for differences smaller
+// than what a shared machine changes within a minute.
 struct Promise {
   std::string what;
   std::string slow;  // benchmark names

@@ -1,6 +1,7 @@
 #include "msrl/env/batch_env.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -8,15 +9,19 @@
 namespace msrl {
 namespace {
 
-// A batch takes tens of microseconds or more: looking this often before sleeping costs less than
-// being woken.
-constexpr int kSpins = 2000;
+// A batch takes some hundred microseconds and being woken up to fifty: looking for a while before
+// sleeping is what makes a second thread worth it.
+constexpr std::chrono::microseconds kPatience{200};
+constexpr int kLooksPerClock = 100;
 
 template <typename T>
 void WaitWhile(const std::atomic<T>& value, T old) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-  }
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+    }
+  } while (std::chrono::steady_clock::now() - start < kPatience);
   value.wait(old, std::memory_order_acquire);
 }
 
