@@ -1,0 +1,94 @@
+// For tests of single updates: random batches, and what an agent would save.
+#ifndef MSRL_TESTING_AGENT_UPDATE_H_
+#define MSRL_TESTING_AGENT_UPDATE_H_
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "msrl/agents/agent.h"
+#include "msrl/data/replay.h"
+#include "msrl/data/state.h"
+#include "msrl/testing/plain_learning.h"
+#include "msrl/testing/tolerance.h"
+
+namespace msrl::testing {
+
+inline EnvSpec SmallSpec(ActionKind kind, int actions, int observations = 3) {
+  EnvSpec spec;
+  spec.id = "small";
+  spec.observation_size = observations;
+  spec.action = {kind, actions};
+  spec.step_limit = 100;
+  return spec;
+}
+
+// Every third transition is the end of its episode.
+inline ReplayBatch RandomBatch(const EnvSpec& spec, int size, Rng& rng, double reward_size = 1.0) {
+  const bool discrete = spec.action.kind == ActionKind::kDiscrete;
+  ReplayBatch batch;
+  batch.observation.resize(spec.observation_size, size);
+  batch.next_observation.resize(spec.observation_size, size);
+  batch.action.resize(discrete ? 1 : spec.action.size, size);
+  batch.reward.resize(size);
+  batch.continues.resize(size);
+  const auto fill = [&rng](Eigen::MatrixXf& matrix) {
+    for (Eigen::Index i = 0; i < matrix.size(); ++i) {
+      matrix.data()[i] = static_cast<float>(rng.Normal());
+    }
+  };
+  fill(batch.observation);
+  fill(batch.next_observation);
+  for (Eigen::Index i = 0; i < batch.action.size(); ++i) {
+    batch.action.data()[i] = static_cast<float>(
+        discrete ? static_cast<double>(rng.Index(spec.action.size)) : rng.Uniform(-1.0, 1.0));
+  }
+  for (Eigen::Index b = 0; b < size; ++b) {
+    batch.reward[b] = static_cast<float>(reward_size * rng.Normal());
+    batch.continues[b] = b % 3 == 2 ? 0.0F : 1.0F;
+  }
+  return batch;
+}
+
+inline Doubles Column(const Eigen::MatrixXf& matrix, Eigen::Index b) {
+  return {matrix.col(b).data(), matrix.col(b).data() + matrix.rows()};
+}
+inline Doubles AsDoubles(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+class MetricMap : public MetricSink {
+ public:
+  explicit MetricMap(Agent& agent) { agent.DrainMetrics(*this); }
+  void Add(std::string_view name, double value) override { values_[std::string(name)] = value; }
+  double operator[](const std::string& name) const { return values_.at(name); }
+
+ private:
+  std::map<std::string, double> values_;
+};
+
+// A tensor of floats as a checkpoint has it, e.g. "critic_adam/mean".
+inline Doubles Saved(const Agent& agent, const std::string& name, std::size_t size) {
+  TensorFileBuilder builder;
+  agent.Save(StateWriter(builder));
+  const std::string bytes = builder.Encode();
+  const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
+  std::set<std::string> used;
+  std::vector<float> values(size);
+  StateReader(file, used).Into(name, std::span(values), {static_cast<std::int64_t>(size)});
+  return AsDoubles(values);
+}
+
+inline void ExpectNear(const Doubles& got, const Doubles& expected, const std::string& what,
+                       double tolerance = 1e-5) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], Tol(tolerance)) << what << "[" << i << "]";
+  }
+}
+
+}  // namespace msrl::testing
+
+#endif  // MSRL_TESTING_AGENT_UPDATE_H_
