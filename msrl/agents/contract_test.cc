@@ -159,20 +159,36 @@ TEST(AgentContract, MetricsAreFiniteAndActionsFit) {
   });
 }
 
-TEST(AgentContract, ActAndObserveDoNotAllocate) {
+TEST(AgentContract, ActObserveAndUpdateDoNotAllocate) {
   ForAll([](const AgentEntry& entry, const std::string& id) {
     Loop loop(entry, id, 1);
     loop.Train(200);
-    const StepResult result = [&] {
-      loop.Restart();
-      loop.agent_->Act(loop.tracker_.situation(), ActMode::kExplore, loop.policy_, loop.action_);
-      return loop.env_->Step(loop.action_.view());
-    }();
-    const Experience experience = loop.tracker_.Advance(loop.action_.view(), result, *loop.env_);
-    const std::int64_t before = AllocationCount();
-    loop.agent_->Act(experience.after, ActMode::kExplore, loop.policy_, loop.action_);
-    loop.agent_->Act(experience.after, ActMode::kEvaluate, loop.policy_, loop.action_);
-    EXPECT_EQ(AllocationCount(), before);
+    std::int64_t act = 0;
+    std::int64_t observe = 0;
+    std::int64_t update = 0;
+    const auto count = [](std::int64_t& sum, const auto& call) {
+      const std::int64_t before = AllocationCount();
+      call();
+      sum += AllocationCount() - before;
+    };
+    const std::string before = loop.State();
+    // long enough for a whole rollout and for the replay to turn around
+    for (int t = 0; t < 150; ++t) {
+      count(act, [&] {
+        const Situation now = loop.tracker_.situation();
+        loop.agent_->Act(now, ActMode::kEvaluate, loop.policy_, loop.action_);
+        loop.agent_->Act(now, ActMode::kExplore, loop.policy_, loop.action_);
+      });
+      const StepResult result = loop.env_->Step(loop.action_.view());
+      const Experience seen = loop.tracker_.Advance(loop.action_.view(), result, *loop.env_);
+      count(observe, [&] { loop.agent_->Observe(seen); });
+      count(update, [&] { loop.agent_->Update(); });
+      if (result.terminated || result.truncated) loop.Restart();
+    }
+    EXPECT_EQ(act, 0);
+    EXPECT_EQ(observe, 0);
+    EXPECT_EQ(update, 0);
+    EXPECT_EQ(loop.State() != before, loop.agent_->parameter_count() > 0);
   });
 }
 
