@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "msrl/agents/episode_tracker.h"
@@ -51,7 +52,8 @@ class Loop {
     agent_->Act(tracker_.situation(), mode, policy_, action_);
     for (const double value : action_.values()) actions_ += StrCat(value, " ");
     actions_ += StrCat(action_.index(), ";");
-    const StepResult result = env_->Step(action_.view());
+    StepResult result = env_->Step(action_.view());
+    result.reward = reward_.value_or(result.reward);
     const Experience experience = tracker_.Advance(action_.view(), result, *env_);
     if (mode == ActMode::kExplore) {
       agent_->Observe(experience);
@@ -75,6 +77,7 @@ class Loop {
   Rng resets_, policy_;
   ActionBuffer action_;
   std::string actions_;
+  std::optional<double> reward_;  // instead of the environment's
 };
 
 template <typename Check>
@@ -156,6 +159,24 @@ TEST(AgentContract, MetricsAreFiniteAndActionsFit) {
     loop.agent_->DrainMetrics(sink);
     for (const double value : loop.action_.values()) EXPECT_LE(std::abs(value), 1.0);
     EXPECT_GE(loop.agent_->parameter_count(), 0);
+  });
+}
+
+TEST(AgentContract, BadRewardsAreRunErrors) {
+  ForAll([](const AgentEntry& entry, const std::string& id) {
+    // no number, too large for a matrix, too large for a float
+    for (const double reward : {std::nan(""), 1e200, 1e60}) {
+      SCOPED_TRACE(reward);
+      Loop loop(entry, id, 1);
+      loop.Train(100);
+      loop.reward_ = reward;
+      const bool learns = loop.agent_->parameter_count() > 0;
+      if (reward == 1e60 && !learns) {
+        loop.Train(100);
+      } else {
+        EXPECT_THROW(loop.Train(100), RunError);
+      }
+    }
   });
 }
 

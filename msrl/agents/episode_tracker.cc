@@ -45,8 +45,13 @@ Experience EpisodeTracker::Advance(const Action& action, const StepResult& resul
   See(env, after);
   EmbedAction(spec_, action, code_);
   const double scaled_reward = result.reward / spec_.reward_scale;
-  lift_->Apply(View(before).geometry, EnvView(code_.data(), kActionCodeSize), scaled_reward,
-               View(now_).geometry, psi_);
+  try {
+    lift_->Apply(View(before).geometry, EnvView(code_.data(), kActionCodeSize), scaled_reward,
+                 View(now_).geometry, psi_);
+  } catch (const UserError& error) {
+    // these numbers are the environment's, not the user's
+    throw RunError(StrCat(spec_.id, ": ", error.what()));
+  }
   after.matrix = states_[before].matrix;
   after.matrix.AddStep(psi_);
   after.step = states_[before].step + 1;

@@ -17,7 +17,8 @@ class EpisodeTracker {
   // After env.Reset: a new episode.
   void Begin(const Env& env);
   // After env.Step(action). The result's views are valid until the next call; so is the situation
-  // before. RunError if an observation is not finite, UserError as Lift::Apply. No allocation.
+  // before. RunError if an observation or a reward is no number or too large for the matrix. No
+  // allocation.
   Experience Advance(const Action& action, const StepResult& result, const Env& env);
   // The present one.
   Situation situation() const { return View(now_); }

@@ -1,5 +1,6 @@
 #include "msrl/agents/common/networks.h"
 
+#include <cmath>
 #include <limits>
 
 #include "msrl/core/check.h"
@@ -40,6 +41,13 @@ void LoadAdam(const StateReader& state, Adam& adam) {
   state.Into("mean", adam.mean(), Flat(adam.mean()));
   state.Into("variance", adam.variance(), Flat(adam.variance()));
   adam.set_step_count(state.Int("steps", 0, std::numeric_limits<std::int64_t>::max()));
+}
+
+void RequireFiniteGradients(std::string_view network, std::span<const float> gradients) {
+  if (std::isfinite(Norm(gradients))) [[likely]]
+    return;
+  RequireFinite(StrCat(network, " gradient"), gradients);
+  throw RunError(StrCat(network, " gradient norm is inf"));
 }
 
 std::vector<int> HiddenLayers(int layers, int width) {

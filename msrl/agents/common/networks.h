@@ -20,6 +20,10 @@ void LoadNetwork(const StateReader& state, Mlp& network);
 void SaveAdam(const StateWriter& state, const Adam& adam);
 void LoadAdam(const StateReader& state, Adam& adam);
 
+// RunError that names the network, unless all gradients are finite: what is finite before Adam's
+// step is so after it.
+void RequireFiniteGradients(std::string_view network, std::span<const float> gradients);
+
 // `layers` hidden layers of `width`; UserError on impossible sizes.
 std::vector<int> HiddenLayers(int layers, int width);
 

@@ -116,6 +116,7 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   metrics_.Add(kQ, mean_q);
   metrics_.Add(kEpsilon, epsilon());
   critic_.Backward(d_q_, tape_, gradients_);
+  RequireFiniteGradients("critic", gradients_);
   // Q' <- tau Q + (1 - tau) Q'
   adam_.Step(critic_.parameters(), gradients_, config_.learning_rate, critic_target_.parameters(),
              config_.tau);

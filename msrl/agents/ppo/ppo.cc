@@ -147,6 +147,7 @@ void Ppo::Normalize(const ConstMatrixRef& observations, MatrixRef out) const {
 
 void Ppo::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
   CopyObservation(situation.observation, act_observation_.col(0));
+  RequireFinite("observation", Flat(act_observation_));  // as float
   if (mode == ActMode::kExplore && config_.normalize_observations) {
     observation_statistics_.Update(act_observation_);
   }
@@ -169,12 +170,14 @@ void Ppo::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& 
     out.values()[i] =
         std::clamp(static_cast<double>(action(static_cast<Eigen::Index>(i), 0)), -1.0, 1.0);
   }
+  RequireFinite("action", out.values());
 }
 
 float Ppo::ScaledReward(const Experience& experience) {
   if (!config_.normalize_rewards) return static_cast<float>(experience.scaled_reward);
   running_return_ = config_.gamma * running_return_ + experience.scaled_reward;
   Eigen::Matrix<float, 1, 1> value(static_cast<float>(running_return_));
+  RequireFinite("running return", std::span(value.data(), 1));
   return_statistics_.Update(value);
   if (experience.terminated || experience.truncated) running_return_ = 0.0;
   Eigen::Matrix<float, 1, 1> reward(static_cast<float>(experience.scaled_reward));

@@ -84,6 +84,7 @@ void Sac::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& 
     act_policy_.Mode(head, act_action_);
   }
   for (int i = 0; i < m_; ++i) out.values()[static_cast<std::size_t>(i)] = act_action_(i, 0);
+  RequireFinite("action", out.values());
 }
 
 void Sac::Update() {
@@ -124,6 +125,7 @@ void Sac::UpdateCritic(const ReplayBatch& batch) {
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
   d_q_ *= 2.0F / size;
   critic_.Backward(d_q_, critic_tape_, critic_gradients_);
+  RequireFiniteGradients("critic", critic_gradients_);
   // Q' <- tau Q + (1 - tau) Q'
   critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate,
                     critic_target_.parameters(), config_.tau);
@@ -153,6 +155,7 @@ void Sac::UpdateActor(const ReplayBatch& batch) {
   y_.setConstant(alpha_now / size);
   policy_.Backward(d_action_, {y_.data(), static_cast<std::size_t>(y_.size())}, d_head_);
   actor_.Backward(d_head_, actor_tape_, actor_gradients_);
+  RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate);
 }
 

@@ -82,6 +82,7 @@ void Td3::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& 
     const double noisy = action(i, 0) + config_.exploration_noise * act_noise_(i, 0);
     out.values()[static_cast<std::size_t>(i)] = std::clamp(noisy, -1.0, 1.0);
   }
+  RequireFinite("action", out.values());
 }
 
 void Td3::Update() {
@@ -116,6 +117,7 @@ void Td3::UpdateOn(const ReplayBatch& batch) {
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
   d_q_ *= 2.0F / size;
   critic_.Backward(d_q_, critic_tape_, critic_gradients_);
+  RequireFiniteGradients("critic", critic_gradients_);
 
   // policy and all targets follow with a delay
   if (++updates_ % config_.policy_delay != 0) {
@@ -136,6 +138,7 @@ void Td3::UpdateActor(const ReplayBatch& batch) {
   metrics_.Add(kActorLoss, loss);
   critic_.InputGradient(minus_mean_, critic_tape_, n_, d_action_);
   actor_.Backward(d_action_, actor_tape_, actor_gradients_);
+  RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate,
                    actor_target_.parameters(), config_.tau);
 }
