@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -25,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-// One per kind of action.
-const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse"};
+// One per kind of action, and one of MuJoCo's for those that learn.
+const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse", "reacher"};
 
 std::string Slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -95,7 +96,8 @@ class RunCommandTest : public ::testing::Test {
     return FindAgent(agent).quick.empty() ? kSteps : kSteps / 10;
   }
   Arguments Train(const std::string& env, const std::string& agent, std::int64_t steps,
-                  const std::string& name, const std::string& seed = "3") const {
+                  const std::string& name, const std::string& seed = "3",
+                  const std::string& checkpoint_every = "") const {
     const std::int64_t all = Steps(agent);
     Arguments arguments{"train", "--env", env, "--agent", agent, "--seed", seed};
     const auto add = [&arguments](const std::string& option, const std::string& value) {
@@ -106,7 +108,8 @@ class RunCommandTest : public ::testing::Test {
     add("--eval-every", std::to_string(all / 10));
     add("--eval-episodes", "2");
     add("--log-every", std::to_string(all / 30));
-    add("--checkpoint-every", std::to_string(all / 20));
+    add("--checkpoint-every",
+        checkpoint_every.empty() ? std::to_string(all / 20) : checkpoint_every);
     for (const std::string& setting : FindAgent(agent).quick) add("--set", setting);
     return arguments;
   }
@@ -135,6 +138,7 @@ class RunCommandTest : public ::testing::Test {
       for (const std::string& env : kEnvs) {
         const bool discrete = MakeEnv(env)->spec().action.kind == ActionKind::kDiscrete;
         if (discrete ? !entry.discrete : !entry.continuous) continue;
+        if (env == "reacher" && entry.quick.empty()) continue;
         SCOPED_TRACE(entry.id + " in " + env);
         check(entry.id, env);
       }
@@ -142,20 +146,21 @@ class RunCommandTest : public ::testing::Test {
   }
 
   static constexpr std::int64_t kSteps = 20'000;
+  static constexpr const char* kOnceOnly = "60m";  // at the end
   fs::path folder_;
 };
 
 TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
   Rng rng(1, "kills");
-  int kills = 0;
   ForAllAgents([&](const std::string& agent, const std::string& env) {
     const std::int64_t steps = Steps(agent);
     const std::string whole = "whole-" + agent + env;
     const std::string killed = "killed-" + agent + env;
-    ASSERT_EQ(Run(Train(env, agent, steps, whole)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, steps, whole, "3", kOnceOnly)), 0) << Err();
     // half the budget, then the whole, in many processes
     pid_t child = Start(Train(env, agent, steps / 2, killed));
     double longest = 40.0;
+    int kills = 0;
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 200);
       std::this_thread::sleep_for(
@@ -174,18 +179,39 @@ TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
     }
     ASSERT_EQ(Run({"resume", Dir(killed), "--steps", std::to_string(steps)}), 0) << Err();
     ExpectSameResults(whole, killed);
+    EXPECT_GE(kills, 1);
   });
-  EXPECT_GE(kills, 4);
 }
 
 TEST_F(RunCommandTest, EqualSeedsEqualFiles) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
     const std::string tag = agent + env;
-    ASSERT_EQ(Run(Train(env, agent, 2000, "a" + tag)), 0) << Err();
-    ASSERT_EQ(Run(Train(env, agent, 2000, "b" + tag)), 0) << Err();
-    ASSERT_EQ(Run(Train(env, agent, 2000, "c" + tag, "4")), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, 1000, "a" + tag, "3", kOnceOnly)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, 1000, "b" + tag, "3", kOnceOnly)), 0) << Err();
+    ASSERT_EQ(Run(Train(env, agent, 1000, "c" + tag, "4", kOnceOnly)), 0) << Err();
     ExpectSameResults("a" + tag, "b" + tag);
     EXPECT_NE(Slurp(NewestCheckpoint("a" + tag)), Slurp(NewestCheckpoint("c" + tag)));
+  });
+}
+
+TEST_F(RunCommandTest, ALearningRateThatIsFarTooHighIsFoundOut) {
+  ForAllAgents([&](const std::string& agent, const std::string& env) {
+    for (const ConfigField& field : FindAgent(agent).options({})) {
+      // a temperature may be 0 for ever, which is a number
+      if (!field.key.ends_with("learning_rate") || field.key == "alpha_learning_rate") continue;
+      SCOPED_TRACE(field.key);
+      const std::string name = agent + env + field.key;
+      Arguments arguments = Train(env, agent, 2000, name);
+      arguments.insert(arguments.end(), {"--set", field.key + "=1e30"});
+      EXPECT_EQ(Run(arguments), 6) << Err();
+      const std::string err = Err();
+      EXPECT_TRUE(
+          std::regex_search(err, std::regex("step [0-9]+: [a-z ]+(\\[[0-9]+\\])? is -?(nan|inf)")))
+          << err;
+      EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+      const auto status = nlohmann::json::parse(Slurp(folder_ / name / "status.json"));
+      EXPECT_EQ(status.at("state"), "failed");
+    }
   });
 }
 
@@ -290,6 +316,29 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
   }
   EXPECT_EQ(Run({"config", "random"}), 0);
   EXPECT_NE(Out().find("[agent]"), std::string::npos);
+}
+
+TEST_F(RunCommandTest, EveryAgentHasAPageWithItsSettingsAndMetrics) {
+  ForAllAgents([&](const std::string& agent, const std::string& env) {
+    const AgentEntry& entry = FindAgent(agent);
+    const std::string file = entry.quick.empty() ? "fixed" : agent;
+    const std::string page = Slurp(fs::path(MSRL_SOURCE_DIR) / "docs/agents" / (file + ".md"));
+    const auto mentions = [&page](const std::string& name) {
+      return page.find("`" + name + "`") != std::string::npos;
+    };
+    EXPECT_TRUE(mentions(agent) || page.starts_with("# " + agent + ":")) << agent;
+    for (const ConfigField& field : entry.options({}))
+      EXPECT_TRUE(mentions(field.key)) << field.key;
+    ASSERT_EQ(Run(Train(env, agent, 500, "a-" + agent + env)), 0) << Err();
+    std::ifstream lines(folder_ / ("a-" + agent + env) / "metrics.jsonl");
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line);
+      for (const auto& [name, value] : json.items()) {
+        if (name == "step" || name.starts_with("train/")) continue;
+        EXPECT_TRUE(mentions(name)) << name;
+      }
+    }
+  });
 }
 
 }  // namespace
