@@ -340,8 +340,9 @@ TEST(Ppo, NormalisesWhatItSaw) {
     Doubles entries;
     for (std::size_t t = 0; t < kSteps; ++t) {
       entries.push_back(story.observation[t][i]);
-      const auto [mean, variance] = moments(entries);
-      const auto normal = [&](double x) { return cut((x - mean) / std::sqrt(variance + 1e-8)); };
+      const auto normal = [&, seen_so_far = moments(entries)](double x) {
+        return cut((x - seen_so_far.first) / std::sqrt(seen_so_far.second + 1e-8));
+      };
       EXPECT_NEAR(seen[3 * t + i], normal(story.observation[t][i]), Tol(1e-5));
       // a successor does not count until it is acted in
       EXPECT_NEAR(next[3 * t + i], normal(story.next_observation[t][i]), Tol(1e-4)) << t;
