@@ -1,5 +1,5 @@
-// TD3 updates with msrl::nn, next to the bare matrix products of the same update. td3_modules.cc
-// adds the same update with libtorch modules.
+// Updates of the TD3 agent, sampling included, next to the bare matrix products of the same update.
+// td3_modules.cc adds the same update with libtorch modules.
 #include <benchmark/benchmark.h>
 #include <cblas.h>
 
@@ -11,6 +11,7 @@
 
 #include "bench/ratio_main.h"
 #include "bench/td3_workload.h"
+#include "msrl/agents/td3/td3.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/kernels.h"
 #include "msrl/nn/mlp.h"
@@ -33,97 +34,57 @@ void Shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Unit(benchmark::kMicrosecond);
 }
 
-// ---- the update ----
+// ---- the agent ----
 
-class Td3 {
- public:
-  explicit Td3(const Td3Shape& shape) : shape_(shape) {
-    Rng init(0, "init");
-    actor_.Init(init);
-    critic_.Init(init);
-    actor_target_ = actor_;
-    critic_target_ = critic_;
+// A task without dynamics: just the sizes, and a memory full of random steps.
+EnvSpec SpecOf(const Td3Shape& shape) {
+  EnvSpec spec;
+  spec.id = "bench";
+  spec.observation_size = shape.observation;
+  spec.action = {ActionKind::kContinuous, shape.action};
+  return spec;
+}
+
+Td3Config ConfigOf(const Td3Shape& shape) {
+  Td3Config config;
+  config.hidden_width = shape.width;
+  config.batch_size = kBatch;
+  config.replay_size = kTransitions;
+  config.random_steps = kTransitions / 2;  // every step is an episode of two states
+  config.actor_learning_rate = config.critic_learning_rate = kLearningRate;
+  return config;
+}
+
+void Fill(const Td3Shape& shape, Td3& agent) {
+  const SegmentMatrix matrix(CompactLift());
+  const Eigen::VectorXd geometry = Eigen::VectorXd::Zero(kGeometrySize);
+  const Eigen::MatrixXd records = RandomTransitions(shape).cast<double>();
+  const auto situation = [&](const double* observation) {
+    return Situation{.observation = EnvView(observation, shape.observation),
+                     .geometry = EnvView(geometry.data(), kGeometrySize),
+                     .matrix = matrix,
+                     .step = 0};
+  };
+  for (int i = 0; i < kTransitions / 2; ++i) {
+    const double* record = records.col(i).data();
+    const double* action = record + shape.observation;
+    const double* next = action + shape.action;
+    agent.Observe({.before = situation(record),
+                   .action = Action::Continuous({action, static_cast<std::size_t>(shape.action)}),
+                   .action_code = {},
+                   .reward = next[shape.observation],
+                   .scaled_reward = next[shape.observation],
+                   .psi = {},
+                   .after = situation(next),
+                   .terminated = false,
+                   .truncated = true});
   }
-
-  void Update() {
-    SampleBatch();
-    const int n = shape_.observation;
-    const int m = shape_.action;
-
-    // y = r + gamma (1 - terminal) min_i Q'_i(s', clip(pi'(s') + clip(noise)))
-    FillNormal(rng_, {noise_.data(), static_cast<std::size_t>(noise_.size())});
-    const auto next_policy = actor_target_.Forward(next_input_.topRows(n), actor_tape_);
-    next_input_.bottomRows(m) =
-        (next_policy + (kNoise * noise_).cwiseMax(-kNoiseLimit).cwiseMin(kNoiseLimit))
-            .cwiseMax(-1.0F)
-            .cwiseMin(1.0F);
-    const auto next_q = critic_target_.Forward(next_input_, critic_tape_);
-    y_ = reward_ + kGamma * live_.cwiseProduct(next_q.colwise().minCoeff());
-
-    // L_Q = sum_i mean (Q_i(s, a) - y)^2
-    const auto q = critic_.Forward(input_, critic_tape_);
-    d_q_ = (q.rowwise() - y_) * (2.0F / kBatch);
-    critic_.Backward(d_q_, critic_tape_, critic_gradients_);
-    if (++updates_ % 2 != 0) {
-      critic_adam_.Step(critic_.parameters(), critic_gradients_, kLearningRate);
-      return;
-    }
-    critic_adam_.Step(critic_.parameters(), critic_gradients_, kLearningRate,
-                      critic_target_.parameters(), kTau);
-
-    // L_pi = -mean Q_1(s, pi(s))
-    input_.bottomRows(m) = actor_.Forward(input_.topRows(n), actor_tape_);
-    critic_.Forward(input_, critic_tape_, {0, 1});
-    critic_.InputGradient(minus_mean_, critic_tape_, n, d_action_);
-    actor_.Backward(d_action_, actor_tape_, actor_gradients_);
-    actor_adam_.Step(actor_.parameters(), actor_gradients_, kLearningRate,
-                     actor_target_.parameters(), kTau);
-  }
-
- private:
-  void SampleBatch() {
-    std::array<Eigen::Index, kBatch> chosen;
-    for (Eigen::Index& index : chosen) {
-      index = rng_.Index(kTransitions);
-      for (int i = 0; i < shape_.record(); i += 16) __builtin_prefetch(&records_(i, index));
-    }
-    for (int b = 0; b < kBatch; ++b) {
-      const auto record = records_.col(chosen[b]);
-      input_.col(b) = record.head(shape_.input());
-      next_input_.col(b).head(shape_.observation) =
-          record.segment(shape_.input(), shape_.observation);
-      reward_[b] = record[shape_.record() - 2];
-      live_[b] = record[shape_.record() - 1];
-    }
-  }
-
-  Td3Shape shape_;
-  Eigen::MatrixXf records_ = RandomTransitions(shape_);
-  Rng rng_{0, "td3"};
-  std::int64_t updates_ = 0;
-
-  MlpSpec actor_spec_{.input = shape_.observation,
-                      .hidden = {shape_.width, shape_.width},
-                      .output = shape_.action,
-                      .output_activation = Activation::kTanh};
-  MlpSpec critic_spec_{
-      .input = shape_.input(), .hidden = {shape_.width, shape_.width}, .output = 1, .members = 2};
-  Mlp actor_{actor_spec_}, actor_target_{actor_spec_};
-  Mlp critic_{critic_spec_}, critic_target_{critic_spec_};
-  MlpTape actor_tape_{actor_spec_, kBatch}, critic_tape_{critic_spec_, kBatch};
-  Adam actor_adam_{actor_.parameter_count()}, critic_adam_{critic_.parameter_count()};
-  FloatBuffer actor_gradients_ = FloatBuffer(actor_.parameter_count());
-  FloatBuffer critic_gradients_ = FloatBuffer(critic_.parameter_count());
-
-  Eigen::MatrixXf input_{shape_.input(), kBatch}, next_input_{shape_.input(), kBatch};
-  Eigen::MatrixXf noise_{shape_.action, kBatch}, d_action_{shape_.action, kBatch};
-  Eigen::MatrixXf d_q_{2, kBatch};
-  Eigen::MatrixXf minus_mean_ = Eigen::MatrixXf::Constant(1, kBatch, -1.0F / kBatch);
-  Eigen::RowVectorXf reward_{kBatch}, live_{kBatch}, y_{kBatch};
-};
+}
 
 void Td3Fused(benchmark::State& state) {
-  Td3 td3(ShapeOf(state));
+  const Td3Shape shape = ShapeOf(state);
+  Td3 td3(SpecOf(shape), ConfigOf(shape), 0);
+  Fill(shape, td3);
   for (auto _ : state) {
     td3.Update();
     td3.Update();

@@ -8,8 +8,8 @@
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/core/check.h"
 #include "msrl/data/replay.h"
-#include "msrl/suite/registry.h"
 #include "msrl/run/run_directory.h"
+#include "msrl/suite/registry.h"
 
 namespace {
 
