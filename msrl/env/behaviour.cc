@@ -33,19 +33,10 @@ void Behaviour::set_config(const BehaviourConfig& config) {
   keep_random_ = false;
 }
 
-void Behaviour::DrawRandom() {
-  const ActionSpec& spec = env_.spec().action;
-  if (spec.kind == ActionKind::kDiscrete) {
-    random_.set_index(static_cast<int>(rng_.Index(spec.size)));
-  } else {
-    for (double& value : random_.values()) value = rng_.Uniform(-1.0, 1.0);
-  }
-}
-
 Action Behaviour::Act() {
   const bool scripted = rng_.Bernoulli(std::abs(config_.skill));
   const bool redraw = rng_.Bernoulli(1.0 / config_.persistence);
-  if (!keep_random_ || redraw) DrawRandom();
+  if (!keep_random_ || redraw) DrawUniformAction(env_.spec().action, rng_, random_);
   keep_random_ = true;
   if (!scripted) return random_.view();
   if (config_.skill > 0.0) {

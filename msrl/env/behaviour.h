@@ -36,8 +36,6 @@ class Behaviour {
   Action Act();
 
  private:
-  void DrawRandom();
-
   Env& env_;
   BehaviourConfig config_;
   Rng rng_;

@@ -17,6 +17,14 @@ Action ActionBuffer::view() const {
   return kind_ == ActionKind::kDiscrete ? Action::Discrete(index_) : Action::Continuous(values());
 }
 
+void DrawUniformAction(const ActionSpec& spec, Rng& rng, ActionBuffer& out) {
+  if (spec.kind == ActionKind::kDiscrete) {
+    out.set_index(static_cast<int>(rng.Index(spec.size)));
+  } else {
+    for (double& value : out.values()) value = rng.Uniform(-1.0, 1.0);
+  }
+}
+
 EnvBase::EnvBase(EnvSpec spec, std::string_view options)
     : spec_(std::move(spec)),
       observation_(Eigen::VectorXd::Zero(spec_.observation_size)),

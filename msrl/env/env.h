@@ -46,6 +46,9 @@ class ActionBuffer {
   std::array<double, kMaxActionSize> values_{};
 };
 
+// Uniform over the actions, or over [-1, 1]^n.
+void DrawUniformAction(const ActionSpec& spec, Rng& rng, ActionBuffer& out);
+
 // What is known to be good in the present state. Answers depend on the state alone.
 class Expert {
  public:

@@ -34,6 +34,7 @@ constexpr Returns kReturns[] = {
     {"ant", 200, -67.7, 993.7, 5850, "SAC after 1M steps, Tianshou"},
     {"antmaze-umaze", 100, 0.02, 0.00, 1, "every episode a success"},
     {"antmaze-medium", 100, 0.01, 0.00, 1, "every episode a success"},
+    {"antmaze-large", 100, 0.02, 0.00, 1, "every episode a success"},
     {"humanoid", 1000, 113.4, 198.2, 5489, "SAC after 1M steps, Tianshou"},
     {"humanoid-stand", 1000, 106.4, 185.6, 5000, "upper bound of the reward"},
     {"humanoid-walk", 1000, 82.8, 147.9, 5000, "upper bound of the reward"},

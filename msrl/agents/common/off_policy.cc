@@ -78,12 +78,4 @@ void OffPolicyMemory::Load(const StateReader& state) {
   steps_ = state.Int("steps", 0, std::numeric_limits<std::int64_t>::max());
 }
 
-void DrawUniformAction(const ActionSpec& spec, Rng& rng, ActionBuffer& out) {
-  if (spec.kind == ActionKind::kDiscrete) {
-    out.set_index(static_cast<int>(rng.Index(spec.size)));
-  } else {
-    for (double& value : out.values()) value = rng.Uniform(-1.0, 1.0);
-  }
-}
-
 }  // namespace msrl

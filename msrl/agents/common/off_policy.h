@@ -64,9 +64,6 @@ class OffPolicyMemory {
   std::int64_t steps_ = 0;
 };
 
-// Uniform over the actions or over [-1, 1]^n.
-void DrawUniformAction(const ActionSpec& spec, Rng& rng, ActionBuffer& out);
-
 }  // namespace msrl
 
 #endif  // MSRL_AGENTS_COMMON_OFF_POLICY_H_

@@ -5,11 +5,7 @@
 namespace msrl {
 
 void RandomAgent::Act(const Situation&, ActMode, Rng& rng, ActionBuffer& out) {
-  if (action_.kind == ActionKind::kDiscrete) {
-    out.set_index(static_cast<int>(rng.Index(action_.size)));
-  } else {
-    for (double& value : out.values()) value = rng.Uniform(-1.0, 1.0);
-  }
+  DrawUniformAction(action_, rng, out);
 }
 
 void StillAgent::Act(const Situation&, ActMode, Rng&, ActionBuffer& out) {
