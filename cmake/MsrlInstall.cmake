@@ -19,5 +19,5 @@ configure_package_config_file(cmake/msrlConfig.cmake.in ${PROJECT_BINARY_DIR}/ms
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/msrlConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/msrlConfig.cmake ${PROJECT_BINARY_DIR}/msrlConfigVersion.cmake
-              cmake/FindMuJoCo.cmake
+              cmake/FindHDF5C.cmake cmake/FindMuJoCo.cmake
         DESTINATION ${msrl_cmake_dir})

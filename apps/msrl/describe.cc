@@ -200,9 +200,10 @@ void AddDescribe(CLI::App& app) {
       "FILE holds one trajectory per line,\n"
       "  {\"x\": [[...] T+1 rows], \"a\": [[...] T rows], \"r\": [T numbers]}\n"
       "with states x and actions a already embedded as vectors (.jsonl), or rows of\n"
-      "  episode,t,x0,...,a0,...,r  (.csv). See docs/file-formats.md.");
+      "  episode,t,x0,...,a0,...,r  (.csv), or episodes of msrl collect (.h5).\n"
+      "See docs/file-formats.md.");
   const auto options = std::make_shared<DescribeOptions>();
-  command->add_option("FILE", options->file, "Trajectories (.jsonl or .csv)")->required();
+  command->add_option("FILE", options->file, "Trajectories (.jsonl, .csv or .h5)")->required();
   command->add_option("--lift", options->lift,
                       "full | compact | compact-no-action | compact-no-reward (default full)");
   command->add_flag("--json", options->json, "One JSON object per trajectory");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agents.h"
+#include "collect.h"
 #include "describe.h"
 #include "diagnose.h"
 #include "env_check.h"
@@ -22,6 +23,7 @@
 #include "msrl/data/atomic_file.h"
 #include "msrl/nn/runtime.h"
 #include "play.h"
+#include "pretrain.h"
 #include "train.h"
 
 namespace {
@@ -79,6 +81,8 @@ int main(int argc, char** argv) {
   msrl::app::AddDiagnose(app);
   msrl::app::AddEnvs(app);
   msrl::app::AddEnvCheck(app);
+  msrl::app::AddCollect(app);
+  msrl::app::AddPretrain(app);
   msrl::app::AddTrain(app);
   msrl::app::AddResume(app);
   msrl::app::AddEval(app);

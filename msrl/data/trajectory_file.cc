@@ -4,6 +4,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
+#include "msrl/data/episode_file.h"
 
 namespace msrl {
 
@@ -16,8 +17,19 @@ TrajectoryFile ReadTrajectories(const std::filesystem::path& path) {
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") {
     return ParseTrajectoryJson(ReadWholeFile(path, kMaxBytes), path.string());
   }
-  throw UserError(
-      StrCat("cannot tell the format of ", path.string(), ": name it .jsonl (JSON lines) or .csv"));
+  if (extension == ".h5" || extension == ".hdf5") {
+    const EpisodeFile episodes = ReadEpisodes(path);
+    TrajectoryFile file;
+    file.d = episodes.episodes.front().geometry.rows();
+    file.q = episodes.action_code_size;
+    for (std::size_t k = 0; k < episodes.episodes.size(); ++k) {
+      file.trajectories.push_back({StrCat("episode_", k, " ", episodes.episodes[k].env),
+                                   ToSegment(episodes.episodes[k], episodes.action_code_size)});
+    }
+    return file;
+  }
+  throw UserError(StrCat("cannot tell the format of ", path.string(),
+                         ": name it .jsonl (JSON lines), .csv or .h5 (episodes)"));
 }
 
 namespace internal {

@@ -24,7 +24,8 @@ struct TrajectoryFile {
   std::vector<Trajectory> trajectories;
 };
 
-// By extension: .jsonl, .ndjson or .json (JSON lines), .csv.
+// By extension: .jsonl, .ndjson or .json (JSON lines), .csv, .h5 or .hdf5 (episodes: geometry as
+// x, action code as a).
 TrajectoryFile ReadTrajectories(const std::filesystem::path& path);
 
 // The parsers behind it; `source` is what errors call the text.

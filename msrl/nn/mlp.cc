@@ -299,8 +299,25 @@ void Mlp::InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first
   DoBackward(d_output, tape, {}, first_row, &d_input);
 }
 
+ConstStridedMap Mlp::LastHidden(const MlpTape& tape) const {
+  MSRL_CHECK(spec_.members == 1 && !spec_.hidden.empty(), "no one last hidden layer");
+  MSRL_CHECK(tape.spec_ == spec_ && tape.batch_ > 0, "no forward pass with this tape");
+  const MlpTape::Layer& cache = tape.layers_.back();
+  return {tape.buffer_.data() + cache.active, spec_.hidden.back(), tape.batch_,
+          Eigen::OuterStride<>(cache.stride)};
+}
+
+void Mlp::BackwardWithHidden(const ConstMatrixRef& d_output, const ConstMatrixRef& d_hidden,
+                             MlpTape& tape, std::span<float> gradients) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  MSRL_CHECK(spec_.members == 1 && !spec_.hidden.empty(), "no one last hidden layer");
+  MSRL_CHECK(d_hidden.rows() == spec_.hidden.back() && d_hidden.cols() == tape.batch_,
+             "d_hidden is ", d_hidden.rows(), " x ", d_hidden.cols());
+  DoBackward(d_output, tape, gradients, 0, nullptr, &d_hidden);
+}
+
 void Mlp::DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
-                     int first_row, MatrixRef* d_input) const {
+                     int first_row, MatrixRef* d_input, const ConstMatrixRef* d_hidden) const {
   const internal::FlushDenormals flush;
   const MemberRange members = tape.members_;
   const int output_rows = spec_.output * members.count;
@@ -330,12 +347,13 @@ void Mlp::DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<fl
     const int member = members.first + i;
     float* const part = gradients.empty() ? nullptr : gradients.data() + member * member_size_;
     BackwardMember(member, d + static_cast<std::ptrdiff_t>(i) * spec_.output, d_stride, tape, part,
-                   first_row, d_input);
+                   first_row, d_input, d_hidden);
   }
 }
 
 void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
-                         float* gradients, int first_row, MatrixRef* d_input) const {
+                         float* gradients, int first_row, MatrixRef* d_input,
+                         const ConstMatrixRef* d_hidden) const {
   const int batch = tape.batch_;
   const int position = member - tape.members_.first;  // among those of the forward pass
   const float* const base = parameters_.data() + member * member_size_;
@@ -393,6 +411,11 @@ void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_strid
     down.c_col = cache.stride;
     down.epilogue = fused ? Epilogue::kReluGate : Epilogue::kNone;
     down.gate = tape.At(cache.active);
+    if (d_hidden != nullptr && l + 1 == layers_.size()) {
+      Eigen::Map<Eigen::MatrixXf, 0, Eigen::OuterStride<>>(
+          d, below.out, batch, Eigen::OuterStride<>(cache.stride)) = *d_hidden;
+      down.accumulate = true;
+    }
     ActiveKernels().gemm(down);
     if (!fused) {
       const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;

@@ -30,6 +30,7 @@ namespace msrl {
 using ConstMatrixRef = Eigen::Ref<const Eigen::MatrixXf>;
 using MatrixRef = Eigen::Ref<Eigen::MatrixXf>;
 using ConstMatrixMap = Eigen::Map<const Eigen::MatrixXf>;
+using ConstStridedMap = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 
 // "identity", "relu", "tanh", "elu", "silu"; UserError on anything else.
 Activation ParseActivation(std::string_view name);
@@ -130,6 +131,10 @@ class Mlp {
   // Of some members only: (count * output) x batch.
   ConstMatrixMap Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRange members) const;
 
+  // The last hidden layer of one network (members = 1), hidden.back() x batch, after Forward() with
+  // this tape; valid until the tape's next forward pass.
+  ConstStridedMap LastHidden(const MlpTape& tape) const;
+
   // Gradients of a loss with d loss / d output = d_output (shape of the output), after Forward()
   // with this tape and unchanged parameters. The gradients (parameter_count() values, those of
   // members that took no part zero) are overwritten. The last two get d loss / d input for the
@@ -140,6 +145,9 @@ class Mlp {
                 int first_row, MatrixRef d_input) const;
   void InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first_row,
                      MatrixRef d_input) const;
+  // Of a loss that sees the output and the last hidden layer (members = 1).
+  void BackwardWithHidden(const ConstMatrixRef& d_output, const ConstMatrixRef& d_hidden,
+                          MlpTape& tape, std::span<float> gradients) const;
 
  private:
   // Offsets in one member's parameters.
@@ -149,9 +157,11 @@ class Mlp {
   };
 
   void BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
-                      float* gradients, int first_row, MatrixRef* d_input) const;
+                      float* gradients, int first_row, MatrixRef* d_input,
+                      const ConstMatrixRef* d_hidden) const;
   void DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
-                  int first_row, MatrixRef* d_input) const;
+                  int first_row, MatrixRef* d_input,
+                  const ConstMatrixRef* d_hidden = nullptr) const;
 
   MlpSpec spec_;
   std::vector<Layer> layers_;

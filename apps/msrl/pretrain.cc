@@ -1,0 +1,272 @@
+#include "pretrain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "msrl/core/check.h"
+#include "msrl/core/config.h"
+#include "msrl/transfer/collect.h"
+#include "msrl/transfer/pretrain.h"
+#include "progress.h"
+
+namespace msrl::app {
+namespace {
+
+struct PretrainOptions {
+  std::string data;
+  std::string held_out;
+  int episodes = 4000;
+  std::uint64_t data_seed = 0;
+  std::vector<std::string> rows;
+  std::string objective = "paper";
+  std::vector<std::string> settings;
+  std::string control;
+  int updates = -1;
+  int seeds = 1;
+  std::uint64_t first_seed = 0;
+  std::string out;
+  bool json = false;
+};
+
+struct Row {
+  std::string name;
+  std::vector<std::string> sources;
+  std::vector<PretrainMetrics> runs;
+
+  MeanStd Of(double PretrainMetrics::*field) const {
+    std::vector<double> values;
+    for (const PretrainMetrics& run : runs) values.push_back(run.*field);
+    return MeanAndStd(values);
+  }
+};
+
+struct Column {
+  const char* key;
+  const char* title;
+  double PretrainMetrics::*field;
+  MeanStd PaperPretraining::*paper;
+};
+
+constexpr Column kColumns[] = {
+    {"train_error", "train error", &PretrainMetrics::train_error, &PaperPretraining::train_error},
+    {"validation_error", "validation error", &PretrainMetrics::validation_error,
+     &PaperPretraining::validation_error},
+    {"rank_correlation", "rank correlation", &PretrainMetrics::rank_correlation,
+     &PaperPretraining::rank_correlation},
+    {"centred_rank_correlation", "centred rank", &PretrainMetrics::centred_rank_correlation,
+     nullptr},
+    {"difference_correlation", "difference", &PretrainMetrics::difference_correlation, nullptr},
+};
+
+EpisodeFile Load(const std::string& path, const char* split, const PretrainOptions& options,
+                 const std::string& target) {
+  if (!path.empty()) {
+    EpisodeFile file = ReadEpisodes(path);
+    const auto made = file.attributes.find("split");
+    if (made == file.attributes.end() || made->second != split) {
+      throw UserError(StrCat(path, ": its instances are not of the split '", split, "'"));
+    }
+    return file;
+  }
+  CollectOptions collect;
+  collect.split = split;
+  collect.seed = options.data_seed;
+  collect.targets = {target};
+  collect.episodes =
+      std::max(1, std::string_view(split) == "train" ? options.episodes : options.episodes / 4);
+  ProgressLine line(StrCat("collect ", split));
+  return Collect(collect, [&line](int done, int total) { line.Show(done, total); });
+}
+
+std::vector<Row> ChooseRows(const std::vector<std::string>& wanted,
+                            const std::vector<std::string>& sources) {
+  std::vector<Row> rows;
+  std::vector<std::string> known = sources;
+  known.emplace_back("mixed");
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw UserError(StrCat("row '", name, "' is neither 'mixed' nor a source in the data",
+                             DidYouMean(name, known)));
+    }
+  }
+  const bool all = wanted.empty();
+  for (const std::string& name : known) {
+    if (!all && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    const bool mixed = name == "mixed";
+    if (mixed && all && sources.size() < 2) continue;
+    rows.push_back({name, mixed ? sources : std::vector<std::string>{name}, {}});
+  }
+  return rows;
+}
+
+std::string ToJson(const std::vector<Row>& rows, const PretrainConfig& config,
+                   const std::string& train_hash, const std::string& validation_hash) {
+  nlohmann::ordered_json document;
+  for (const ConfigField& field : ListFields(config)) {
+    document["config"][field.key] = nlohmann::ordered_json::parse(field.value);
+  }
+  document["dataset"] = train_hash;
+  document["validation_dataset"] = validation_hash;
+  document["rows"] = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    nlohmann::ordered_json object;
+    object["source"] = row.name;
+    object["seeds"] = row.runs.size();
+    for (const Column& column : kColumns) {
+      const MeanStd value = row.Of(column.field);
+      object[column.key] = value.mean;
+      object[StrCat(column.key, "_std")] = value.std;
+    }
+    object["paper"] = nullptr;
+    if (const auto paper = PaperRow(row.name)) {
+      object["paper"] = nlohmann::ordered_json::object();
+      for (const Column& column : kColumns) {
+        if (column.paper == nullptr) continue;
+        object["paper"][column.key] = ((*paper).*(column.paper)).mean;
+        object["paper"][StrCat(column.key, "_std")] = ((*paper).*(column.paper)).std;
+      }
+    }
+    document["rows"].push_back(object);
+  }
+  return document.dump(2);
+}
+
+void PrintRows(const std::vector<Row>& rows) {
+  fmt::print("{:<16}", "source");
+  for (const Column& column : kColumns) {
+    fmt::print("  {:<{}}", column.title, column.paper != nullptr ? 22 : 14);
+  }
+  fmt::print("\n");
+  for (const Row& row : rows) {
+    const auto paper = PaperRow(row.name);
+    fmt::print("{:<16}", row.name);
+    for (const Column& column : kColumns) {
+      const MeanStd value = row.Of(column.field);
+      std::string cell = fmt::format("{:.3f} ± {:.3f}", value.mean, value.std);
+      if (column.paper != nullptr && paper) {
+        cell += fmt::format(" ({:.3f})", ((*paper).*(column.paper)).mean);
+      }
+      fmt::print("  {:<{}}", cell, column.paper != nullptr ? 22 : 14);
+    }
+    fmt::print("\n");
+  }
+  fmt::print(
+      "\nMean ± std over seeds, on held-out instances; in brackets the paper's. Errors are in "
+      "units "
+      "of\nthe variance of the training targets.\n");
+}
+
+std::string BranchPath(const std::string& out, std::uint64_t seed, int seeds) {
+  if (seeds == 1) return out;
+  const std::filesystem::path path(out);
+  return (path.parent_path() /
+          fmt::format("{}-{}{}", path.stem().string(), seed, path.extension().string()))
+      .string();
+}
+
+void RunPretrain(const PretrainOptions& options) {
+  PretrainConfig config = PretrainConfig::For(options.objective);
+  for (const std::string& setting : options.settings) SetField(config, setting);
+  if (!options.control.empty()) SetField(config, "control", options.control);
+  if (options.updates >= 0) config.updates = options.updates;
+  RequireValid(config);
+  if (options.seeds < 1 || options.seeds > 1000) throw UserError("--seeds must be 1 to 1000");
+  if (options.episodes < 4) throw UserError("--episodes must be at least 4");
+  if (options.data.empty() != options.held_out.empty()) {
+    throw UserError("name both --data and --held-out, or neither");
+  }
+  if (!options.out.empty() && config.oracle != "none") {
+    throw UserError("a network with oracle inputs is no branch; leave out --out");
+  }
+
+  std::string train_hash;
+  std::string validation_hash;
+  const auto load = [&](const std::string& path, const char* split,
+                        const PrefixSetOptions& prefixes, std::string& hash) {
+    const EpisodeFile file = Load(path, split, options, config.target);
+    hash = file.ContentHash();
+    return MakePrefixSet(file, prefixes);
+  };
+  const PrefixSet train = load(options.data, "train", TrainingPrefixes(config), train_hash);
+  const PrefixSet validation =
+      load(options.held_out, "held-out", ValidationPrefixes(config), validation_hash);
+  std::vector<Row> rows = ChooseRows(options.rows, train.sources);
+  // the branch is that of all sources, or of the only row
+  const std::string saved = rows.size() == 1 ? rows[0].name : "mixed";
+
+  ProgressLine line("pretrain");
+  const int total = static_cast<int>(rows.size()) * options.seeds;
+  int done = 0;
+  std::vector<std::string> written;
+  for (Row& row : rows) {
+    for (int s = 0; s < options.seeds; ++s, ++done) {
+      const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(s);
+      PretrainResult result =
+          Pretrain(config, train, validation, row.sources, seed, [&](int updates) {
+            line.Show(100 * done + static_cast<int>(100.0 * updates / config.updates), 100 * total);
+          });
+      row.runs.push_back(result.metrics);
+      if (options.out.empty() || row.name != saved) continue;
+      result.branch.info().dataset = train_hash;
+      written.push_back(BranchPath(options.out, seed, options.seeds));
+      result.branch.Save(written.back());
+    }
+  }
+  line.Show(100 * total, 100 * total);
+  if (options.json) {
+    fmt::print("{}\n", ToJson(rows, config, train_hash, validation_hash));
+    return;
+  }
+  fmt::print(
+      "Source pretraining: objective {}, target {}, {} updates, seeds {} to {}, control {}\n",
+      config.objective, config.target, config.updates, options.first_seed,
+      options.first_seed + static_cast<std::uint64_t>(options.seeds) - 1, config.control);
+  fmt::print("train {} ({} prefixes), held-out {} ({} prefixes)\n\n", train_hash,
+             train.value.size(), validation_hash, validation.value.size());
+  PrintRows(rows);
+  for (const std::string& path : written) fmt::print("branch: {}\n", path);
+}
+
+}  // namespace
+
+void AddPretrain(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "pretrain", "Train the matrix-value branch on source episodes, beside the paper's table");
+  std::string footer =
+      "Without --data and --held-out, episodes are collected first. Settings (--set key=value):\n";
+  const std::vector<ConfigField> shape = ListFields(PretrainConfig::For("shape"));
+  const std::vector<ConfigField> paper = ListFields(PretrainConfig::For("paper"));
+  for (std::size_t i = 0; i < paper.size(); ++i) {
+    const bool same = paper[i].value == shape[i].value;
+    footer += fmt::format("  {:<20} {} ({}{})\n", paper[i].key, paper[i].meaning, paper[i].value,
+                          same ? "" : "; shape: " + shape[i].value);
+  }
+  command->footer(footer);
+  const auto options = std::make_shared<PretrainOptions>();
+  command->add_option("--data", options->data, "Training episodes (msrl collect)");
+  command->add_option("--held-out", options->held_out,
+                      "Validation episodes (msrl collect --split held-out)");
+  command->add_option("--episodes", options->episodes,
+                      "Without --data: episodes to collect (4000), and a quarter held out");
+  command->add_option("--data-seed", options->data_seed, "Without --data: their seed (0)");
+  command->add_option("--rows", options->rows, "Rows of the table: sources, mixed; all if not said")
+      ->delimiter(',');
+  command->add_option("--objective", options->objective, "paper | shape (default paper)");
+  command->add_option("--control", options->control, "shuffled | unaligned | observation-only");
+  command->add_option("--set", options->settings, "key=value")->allow_extra_args(false);
+  command->add_option("--updates", options->updates, "Gradient steps");
+  command->add_option("--seeds", options->seeds, "Number of seeds (1)");
+  command->add_option("--first-seed", options->first_seed, "The first of them (0)");
+  command->add_option("--out", options->out,
+                      "Write the branch of the row 'mixed', or of the only row, here");
+  command->add_flag("--json", options->json, "Rows as JSON");
+  command->callback([options] { RunPretrain(*options); });
+}
+
+}  // namespace msrl::app

@@ -1,0 +1,183 @@
+#include "msrl/transfer/collect.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "msrl/core/check.h"
+#include "msrl/env/behaviour.h"
+#include "msrl/env/dubins_reacher.h"
+#include "msrl/env/point_rooms.h"
+#include "msrl/env/tabular_env.h"
+#include "msrl/suite/registry.h"
+#include "msrl/transfer/fitted_value.h"
+
+namespace msrl {
+namespace {
+
+constexpr Index kTailSteps = 15;
+
+// What decides the values of an instance without being visible in a matrix: only for measuring how
+// much of the values it explains.
+template <typename Instance>
+void AddFacts(const Instance& instance, std::map<std::string, double>& facts) {
+  facts["style"] = static_cast<double>(instance.rule.style);
+  facts["gain"] = instance.rule.gain;
+  facts["cost"] = instance.rule.cost;
+  facts["action_cost"] = instance.rule.action_cost;
+  facts["stop_at_goal"] = instance.rule.stop_at_goal ? 1.0 : 0.0;
+  facts["scale"] = instance.scale;
+  facts["slot_mask"] = instance.slot_mask;
+  facts["horizon"] = instance.horizon;
+}
+
+void AddInstanceFacts(Env& env, std::map<std::string, double>& facts) {
+  if (const auto* tabular = UnwrapAs<TabularEnv>(env)) AddFacts(tabular->instance(), facts);
+  if (const auto* rooms = UnwrapAs<PointRooms>(env)) AddFacts(rooms->model(), facts);
+  if (const auto* control = UnwrapAs<DubinsReacher>(env)) {
+    AddFacts(control->model(), facts);
+    facts["task"] = static_cast<double>(control->model().task);
+  }
+}
+
+StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
+  env.Reset(seed);
+  Behaviour behaviour = MakeBehaviour(env, rng);
+  const EnvSpec& spec = env.spec();
+  const Index limit = env.horizon();
+  StoredEpisode episode;
+  episode.env = spec.id;
+  episode.seed = seed;
+  episode.instance = env.InstanceText();
+  episode.discrete = spec.action.kind == ActionKind::kDiscrete;
+  episode.reward_scale = spec.reward_scale;
+  episode.observations.resize(spec.observation_size, limit + 1);
+  episode.geometry.resize(kGeometrySize, limit + 1);
+  episode.actions.resize(episode.discrete ? 1 : spec.action.size, limit);
+  episode.rewards.resize(limit);
+  Eigen::VectorXf expert = Eigen::VectorXf::Zero(limit + 1);
+
+  Index t = 0;
+  const auto see = [&] {
+    episode.observations.col(t) = env.observation().cast<float>();
+    episode.geometry.col(t) = env.geometry().cast<float>();
+    if (expert_values && !episode.terminated) expert[t] = static_cast<float>(ExpertValue(env));
+  };
+  see();
+  while (t < limit && !episode.terminated && !episode.truncated) {
+    const Action action = behaviour.Act();
+    if (episode.discrete) {
+      episode.actions(0, t) = static_cast<float>(action.index());
+    } else {
+      for (Index i = 0; i < episode.actions.rows(); ++i) {
+        episode.actions(i, t) =
+            static_cast<float>(std::clamp(action.values()[static_cast<std::size_t>(i)], -1.0, 1.0));
+      }
+    }
+    const StepResult result = env.Step(action);
+    episode.rewards[t] = result.reward;
+    episode.terminated = result.terminated;
+    episode.truncated = result.truncated;
+    ++t;
+    see();
+  }
+  episode.observations.conservativeResize(Eigen::NoChange, t + 1);
+  episode.geometry.conservativeResize(Eigen::NoChange, t + 1);
+  episode.actions.conservativeResize(Eigen::NoChange, t);
+  episode.rewards.conservativeResize(t);
+  if (expert_values) episode.values["expert"] = expert.head(t + 1);
+  episode.facts["skill"] = behaviour.config().skill;
+  episode.facts["persistence"] = behaviour.config().persistence;
+  AddInstanceFacts(env, episode.facts);
+  return episode;
+}
+
+void AddMonteCarlo(StoredEpisode& episode, double gamma) {
+  const Eigen::VectorXd rewards = episode.rewards / episode.reward_scale;
+  const Index tail = std::min(kTailSteps, rewards.size());
+  const double last = episode.terminated ? 0.0 : rewards.tail(tail).mean() / (1.0 - gamma);
+  episode.values["mc"] = DiscountedRest(rewards, last, gamma).cast<float>();
+}
+
+bool Wanted(const CollectOptions& options, std::string_view target) {
+  return std::find(options.targets.begin(), options.targets.end(), target) != options.targets.end();
+}
+
+void RequireValid(const CollectOptions& options, const std::vector<std::string>& sources) {
+  if (options.episodes < 1 || options.episodes > 10'000'000) {
+    throw UserError(StrCat("episodes must be 1 to 10000000, got ", options.episodes));
+  }
+  const std::vector<std::string> families = SourceFamilies();
+  for (const std::string& source : sources) {
+    if (std::find(families.begin(), families.end(), source) == families.end()) {
+      throw UserError(StrCat("'", source, "' is no source family", DidYouMean(source, families)));
+    }
+    if (std::count(sources.begin(), sources.end(), source) > 1) {
+      throw UserError(StrCat("source '", source, "' is named twice"));
+    }
+  }
+  if (options.split != "train" && options.split != "held-out") {
+    throw UserError(StrCat("split must be train or held-out, got '", options.split, "'"));
+  }
+  const std::vector<std::string> known = {"mc", "expert", "fitted"};
+  for (const std::string& target : options.targets) {
+    if (std::find(known.begin(), known.end(), target) == known.end()) {
+      throw UserError(StrCat("targets are mc, expert and fitted, got '", target, "'",
+                             DidYouMean(target, known)));
+    }
+  }
+  if (options.targets.empty())
+    throw UserError("name at least one of the targets mc, expert, fitted");
+}
+
+}  // namespace
+
+std::vector<std::string> SourceFamilies() {
+  std::vector<std::string> ids;
+  for (const EnvEntry& entry : Environments()) {
+    if (entry.is_source) ids.push_back(entry.id);
+  }
+  return ids;
+}
+
+Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma) {
+  Eigen::VectorXd rest(rewards.size() + 1);
+  rest[rewards.size()] = last_value;
+  for (Index t = rewards.size(); t-- > 0;) rest[t] = rewards[t] + gamma * rest[t + 1];
+  return rest;
+}
+
+EpisodeFile Collect(const CollectOptions& options,
+                    const std::function<void(int done, int total)>& progress) {
+  const std::vector<std::string> sources =
+      options.sources.empty() ? SourceFamilies() : options.sources;
+  RequireValid(options, sources);
+  const std::string env_options[] = {"split=" + options.split,
+                                     StrCat("dead_slots=", options.dead_slots)};
+  std::vector<std::unique_ptr<Env>> envs;
+  for (const std::string& source : sources) envs.push_back(MakeEnv(source, env_options));
+
+  EpisodeFile file;
+  file.lift_id = CompactLift()->id().ToString();
+  file.action_code_size = kActionCodeSize;
+  file.gamma = envs.front()->spec().gamma;
+  std::string names;
+  for (const std::string& source : sources) names += (names.empty() ? "" : ",") + source;
+  file.attributes = {{"sources", names},
+                     {"split", options.split},
+                     {"seed", std::to_string(options.seed)},
+                     {"dead_slots", StrCat(options.dead_slots)}};
+  for (int k = 0; k < options.episodes; ++k) {
+    const std::size_t which = static_cast<std::size_t>(k) % sources.size();
+    // of its own for each episode: the first N do not depend on how many follow
+    Rng rng(options.seed, StrCat("collect/", options.split, "/", sources[which], "/",
+                                 static_cast<std::size_t>(k) / sources.size()));
+    const std::uint64_t episode_seed = rng.NextU64();
+    file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, "expert")));
+    if (Wanted(options, "mc")) AddMonteCarlo(file.episodes.back(), file.gamma);
+    if (progress) progress(k + 1, options.episodes);
+  }
+  if (Wanted(options, "fitted")) AddFittedValues(file);
+  return file;
+}
+
+}  // namespace msrl

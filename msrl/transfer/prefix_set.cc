@@ -1,0 +1,164 @@
+#include "msrl/transfer/prefix_set.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "msrl/core/check.h"
+#include "msrl/core/rng.h"
+#include "msrl/env/spec.h"
+
+namespace msrl {
+namespace {
+
+constexpr Index kShift = 4;
+constexpr Index kInstanceInputs = 28;
+constexpr Index kObservationInputs = 32;
+
+Segment Misalign(const Segment& segment) {
+  Segment moved = segment;
+  for (Index i = 0; i < segment.x.rows(); ++i) {
+    const double sign = i % 2 == 0 ? 1.0 : -1.0;
+    moved.x.row((i + kShift) % segment.x.rows()) = sign * segment.x.row(i);
+  }
+  for (Index i = 0; i < segment.a.rows(); ++i) {
+    moved.a.row((i + kShift) % segment.a.rows()) = segment.a.row(i);
+  }
+  return moved;
+}
+
+Index OracleInputs(Oracle oracle) {
+  const bool instance = oracle == Oracle::kInstance || oracle == Oracle::kBoth;
+  const bool observation = oracle == Oracle::kObservation || oracle == Oracle::kBoth;
+  return (instance ? kInstanceInputs : 0) + (observation ? kObservationInputs : 0);
+}
+
+void FillOracle(const StoredEpisode& episode, int source, Index t, Oracle oracle,
+                Eigen::Ref<Eigen::VectorXf> out) {
+  out.setZero();
+  Index next = 0;
+  if (oracle == Oracle::kInstance || oracle == Oracle::kBoth) {
+    const auto fact = [&episode](const char* name) {
+      const auto found = episode.facts.find(name);
+      return found == episode.facts.end() ? 0.0F : static_cast<float>(found->second);
+    };
+    out[std::clamp<Index>(std::lround(fact("style")), 0, 5)] = 1.0F;
+    out[6 + std::clamp<Index>(std::lround(fact("task")), 0, 2)] = 1.0F;
+    out[9 + std::clamp<Index>(source, 0, 3)] = 1.0F;
+    out[13] = fact("gain");
+    out[14] = fact("cost");
+    out[15] = 3.0F * fact("action_cost");
+    out[16] = fact("stop_at_goal");
+    out[17] = fact("scale");
+    out[18] = fact("horizon") / 200.0F;
+    out[19] = fact("skill");
+    const auto mask = static_cast<unsigned>(fact("slot_mask"));
+    for (unsigned i = 0; i < 8; ++i) out[20 + i] = (mask >> i & 1u) != 0 ? 1.0F : 0.0F;
+    next = kInstanceInputs;
+  }
+  if (oracle == Oracle::kObservation || oracle == Oracle::kBoth) {
+    const Index size = std::min(kObservationInputs, episode.observations.rows());
+    out.segment(next, size) = 3.0F * episode.observations.col(t).head(size);
+  }
+}
+
+// Two times, first < second, for each pair of an episode.
+struct TimePair {
+  Index first, second;
+};
+
+std::vector<TimePair> DrawTimes(const PrefixSetOptions& options, Index horizon, Rng& rng) {
+  std::vector<TimePair> times;
+  const Index low = std::min<Index>(options.min_steps, horizon - 1);
+  for (int k = 0; k < options.pairs_per_episode; ++k) {
+    const bool neighbours = rng.Bernoulli(options.gap_one_share) || options.max_gap < 2;
+    const Index wanted = neighbours ? 1 : 2 + rng.Index(options.max_gap - 1);
+    const Index gap = std::min(wanted, horizon - low);
+    const Index first = low + rng.Index(horizon - gap - low + 1);
+    times.push_back({first, first + gap});
+  }
+  return times;
+}
+
+}  // namespace
+
+Lift::Ptr UnalignedLift() {
+  LiftSpec spec = CompactLift()->spec();
+  std::rotate(spec.slots.begin(), spec.slots.begin() + (spec.d - kShift), spec.slots.end());
+  return Lift::Make(spec);
+}
+
+PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options) {
+  MSRL_CHECK_GE(options.pairs_per_episode, 1);
+  MSRL_CHECK_GE(options.max_gap, 1);
+  if (file.lift_id != CompactLift()->id().ToString()) {
+    throw UserError(StrCat("the episodes are for lift ", file.lift_id, ", this is lift ",
+                           CompactLift()->id().ToString()));
+  }
+  const Lift::Ptr lift = options.view == PrefixView::kUnaligned ? UnalignedLift() : CompactLift();
+  const MatrixFeatures map(lift, options.features);
+  if (options.view == PrefixView::kLastState && !options.features.endpoints) {
+    throw UserError(
+        "the observation-only control puts the state where the end points are; "
+        "choose features with endpoints");
+  }
+  PrefixSet set;
+  set.matrix_features = map.size();
+  const Index oracle_inputs = OracleInputs(options.oracle);
+  const auto count = static_cast<Index>(file.episodes.size()) * 2 * options.pairs_per_episode;
+  set.features.setZero(map.size() + oracle_inputs, count);
+  Rng rng(options.seed, "prefixes");
+  Eigen::VectorXd psi(lift->m());
+  Index column = 0;
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    const StoredEpisode& episode = file.episodes[k];
+    const auto value = episode.values.find(options.target);
+    if (value == episode.values.end()) {
+      throw UserError(StrCat("the episodes have no '", options.target,
+                             "' values; collect them with --targets ", options.target));
+    }
+    auto source = std::find(set.sources.begin(), set.sources.end(), episode.env);
+    const auto source_index = static_cast<std::int32_t>(source - set.sources.begin());
+    if (source == set.sources.end()) set.sources.push_back(episode.env);
+    const Eigen::VectorXd values = value->second.cast<double>();
+    const double mean = values.mean();
+    const double variance = (values.array() - mean).square().mean();
+
+    Segment segment = ToSegment(episode, file.action_code_size);
+    if (options.view == PrefixView::kUnaligned) segment = Misalign(segment);
+    const std::vector<TimePair> times = DrawTimes(options, episode.horizon(), rng);
+    // the columns that want the prefix of each length
+    std::vector<std::vector<Index>> wanted(static_cast<std::size_t>(episode.horizon()) + 1);
+    for (const TimePair& pair : times) {
+      for (const Index t : {pair.first, pair.second}) {
+        wanted[static_cast<std::size_t>(t)].push_back(column++);
+        set.value.push_back(value->second[t]);
+        set.episode_mean.push_back(static_cast<float>(mean));
+        set.episode_variance.push_back(static_cast<float>(variance));
+        set.episode.push_back(static_cast<std::int32_t>(k));
+        set.steps.push_back(static_cast<std::int32_t>(t));
+        set.source.push_back(source_index);
+      }
+    }
+    SegmentMatrix z(lift);
+    for (Index t = 0; t <= episode.horizon(); ++t) {
+      for (const Index c : wanted[static_cast<std::size_t>(t)]) {
+        float* const out = set.features.col(c).data();
+        if (options.view == PrefixView::kLastState) {
+          const Index begin = map.last_state_begin();
+          set.features.col(c).segment(begin, segment.x.rows()) =
+              (MatrixFeatures::kEndpointGain * segment.x.col(t)).cast<float>();
+        } else {
+          map.Compute(z, std::span(out, static_cast<std::size_t>(map.size())));
+        }
+        FillOracle(episode, source_index, t, options.oracle,
+                   set.features.col(c).tail(oracle_inputs));
+      }
+      if (t == episode.horizon()) break;
+      lift->Apply(segment.x.col(t), segment.a.col(t), segment.r[t], segment.x.col(t + 1), psi);
+      z.AddStep(psi);
+    }
+  }
+  return set;
+}
+
+}  // namespace msrl

@@ -1,0 +1,66 @@
+// Prefixes of episodes as examples for networks: features of Z and the value of the state it leads
+// to, in pairs of one episode.
+#ifndef MSRL_TRANSFER_PREFIX_SET_H_
+#define MSRL_TRANSFER_PREFIX_SET_H_
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "msrl/data/episode_file.h"
+#include "msrl/nn/matrix_features.h"
+
+namespace msrl {
+
+// What the features are made of.
+enum class PrefixView {
+  kMatrix,     // Z, aligned
+  kUnaligned,  // Z of permuted, sign-flipped slots and permuted actions: another lift
+  kLastState,  // the geometry of the last state in the place of xT, all else zero: no matrix
+};
+
+// Inputs that no agent has, to measure what a matrix cannot show.
+enum class Oracle {
+  kNone,
+  kInstance,     // reward rule, scale, dead slots, horizon, family and behaviour
+  kObservation,  // the environment's own observation of the last state
+  kBoth,
+};
+
+struct PrefixSetOptions {
+  MatrixFeatureOptions features;
+  PrefixView view = PrefixView::kMatrix;
+  Oracle oracle = Oracle::kNone;
+  std::string target = "expert";
+  int pairs_per_episode = 16;
+  int max_gap = 26;            // of the two prefixes of a pair, in steps
+  double gap_one_share = 0.5;  // share of pairs of neighbours
+  int min_steps = 0;           // of the shorter prefix
+  std::uint64_t seed = 0;
+};
+
+// Column or entry 2k and 2k+1 belong to pair k; the first is the shorter prefix.
+struct PrefixSet {
+  Eigen::MatrixXf features;
+  std::vector<float> value;
+  std::vector<float> episode_mean;      // of the values of the whole episode
+  std::vector<float> episode_variance;  // of the same
+  std::vector<std::int32_t> episode;
+  std::vector<std::int32_t> steps;   // T
+  std::vector<std::int32_t> source;  // index into `sources`
+  std::vector<std::string> sources;
+  int matrix_features = 0;  // the first rows of `features`; the rest are the oracle's
+
+  std::int64_t pairs() const { return static_cast<std::int64_t>(value.size() / 2); }
+};
+
+// UserError if the episodes lack the target or have another lift.
+PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options);
+
+// The lift of the unaligned control: same sizes, slots moved by four; another id.
+Lift::Ptr UnalignedLift();
+
+}  // namespace msrl
+
+#endif  // MSRL_TRANSFER_PREFIX_SET_H_

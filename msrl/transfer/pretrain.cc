@@ -1,0 +1,372 @@
+#include "msrl/transfer/pretrain.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <numeric>
+
+#include "msrl/core/check.h"
+#include "msrl/core/config.h"
+#include "msrl/env/spec.h"
+#include "msrl/nn/adam.h"
+#include "msrl/nn/random.h"
+
+namespace msrl {
+namespace {
+
+constexpr double kShapeScale = 0.1;
+constexpr int kEvaluationBatch = 1024;
+constexpr int kProgressEvery = 200;
+constexpr std::int64_t kMaxEvaluationPairs = 100'000;
+
+// The pairs that belong to the sources. UserError if there are none.
+std::vector<std::int64_t> PairsOf(const PrefixSet& set, std::span<const std::string> sources) {
+  std::vector<char> chosen;
+  for (const std::string& name : set.sources) {
+    chosen.push_back(std::find(sources.begin(), sources.end(), name) != sources.end() ? 1 : 0);
+  }
+  std::vector<std::int64_t> pairs;
+  for (std::int64_t k = 0; k < set.pairs(); ++k) {
+    if (chosen[static_cast<std::size_t>(set.source[static_cast<std::size_t>(2 * k)])] != 0) {
+      pairs.push_back(k);
+    }
+  }
+  if (pairs.empty()) {
+    throw UserError(
+        StrCat("no episode of ", sources.empty() ? "any source" : sources.front(), " in the data"));
+  }
+  return pairs;
+}
+
+// At most `limit` of them, evenly.
+std::vector<std::int64_t> Thin(const std::vector<std::int64_t>& pairs, std::int64_t limit) {
+  const std::size_t stride = 1 + (pairs.size() - 1) / static_cast<std::size_t>(limit);
+  std::vector<std::int64_t> kept;
+  for (std::size_t i = 0; i < pairs.size(); i += stride) kept.push_back(pairs[i]);
+  return kept;
+}
+
+// y = (V - centre) * scale.
+struct TargetUnit {
+  bool per_episode = false;
+  double offset = 0.0;
+  double scale = 1.0;
+  double variance = 1.0;  // of y
+
+  double Target(const PrefixSet& set, std::size_t i) const {
+    const double centre = per_episode ? static_cast<double>(set.episode_mean[i]) : offset;
+    return (set.value[i] - centre) * scale;
+  }
+};
+
+TargetUnit FindUnit(const PretrainConfig& config, const PrefixSet& set,
+                    const std::vector<std::int64_t>& pairs) {
+  TargetUnit unit;
+  unit.per_episode = config.centre;
+  const auto moments = [&] {
+    double sum = 0.0;
+    double squares = 0.0;
+    for (const std::int64_t k : pairs) {
+      for (const std::int64_t i : {2 * k, 2 * k + 1}) {
+        const double y = unit.Target(set, static_cast<std::size_t>(i));
+        sum += y;
+        squares += y * y;
+      }
+    }
+    const double count = 2.0 * static_cast<double>(pairs.size());
+    return std::pair(sum / count, squares / count - sum * sum / (count * count));
+  };
+  if (!unit.per_episode) unit.offset = moments().first;
+  const double deviation = std::sqrt(std::max(moments().second, 1e-12));
+  unit.scale = config.objective == "shape" ? kShapeScale : 1.0 / deviation;
+  unit.variance = std::max(moments().second, 1e-12);
+  return unit;
+}
+
+// A sum of squared errors, and what correlations need.
+struct Predictions {
+  std::vector<double> f;
+  std::vector<std::size_t> row;
+};
+
+Predictions Predict(const ValueBranch& branch, const PrefixSet& set,
+                    const std::vector<std::int64_t>& pairs) {
+  Predictions result;
+  for (const std::int64_t k : pairs) {
+    result.row.push_back(static_cast<std::size_t>(2 * k));
+    result.row.push_back(static_cast<std::size_t>(2 * k + 1));
+  }
+  MlpTape tape(branch.spec(), kEvaluationBatch);
+  Eigen::MatrixXf batch(set.features.rows(), kEvaluationBatch);
+  for (std::size_t start = 0; start < result.row.size(); start += kEvaluationBatch) {
+    const std::size_t n = std::min<std::size_t>(kEvaluationBatch, result.row.size() - start);
+    for (std::size_t i = 0; i < n; ++i) {
+      batch.col(static_cast<Index>(i)) =
+          set.features.col(static_cast<Index>(result.row[start + i]));
+    }
+    const auto f = branch.Forward(batch.leftCols(static_cast<Index>(n)), tape);
+    for (std::size_t i = 0; i < n; ++i) {
+      result.f.push_back(static_cast<double>(f(0, static_cast<Index>(i))));
+    }
+  }
+  return result;
+}
+
+// F is in value units; y in training units.
+double ErrorOf(const Predictions& p, const PrefixSet& set, const TargetUnit& unit) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < p.row.size(); ++i) {
+    const double centred = unit.per_episode ? p.f[i] : p.f[i] - unit.offset;
+    const double e = centred * unit.scale - unit.Target(set, p.row[i]);
+    squares += e * e;
+  }
+  return squares / static_cast<double>(p.row.size()) / unit.variance;
+}
+
+void AddCorrelations(const Predictions& p, const PrefixSet& set, PretrainMetrics& metrics) {
+  std::vector<double> value;
+  std::map<std::int32_t, std::array<double, 3>> means;  // sums of F and V, count
+  for (std::size_t i = 0; i < p.row.size(); ++i) {
+    value.push_back(set.value[p.row[i]]);
+    std::array<double, 3>& sum = means[set.episode[p.row[i]]];
+    sum[0] += p.f[i];
+    sum[1] += value[i];
+    sum[2] += 1.0;
+  }
+  metrics.rank_correlation = SpearmanCorrelation(p.f, value);
+  std::vector<double> centred_f;
+  std::vector<double> centred_value;
+  for (std::size_t i = 0; i < p.row.size(); ++i) {
+    const std::array<double, 3>& sum = means[set.episode[p.row[i]]];
+    centred_f.push_back(p.f[i] - sum[0] / sum[2]);
+    centred_value.push_back(value[i] - sum[1] / sum[2]);
+  }
+  metrics.centred_rank_correlation = SpearmanCorrelation(centred_f, centred_value);
+  std::vector<double> step_f;
+  std::vector<double> step_value;
+  for (std::size_t i = 0; i + 1 < p.row.size(); i += 2) {
+    step_f.push_back(p.f[i + 1] - p.f[i]);
+    step_value.push_back(value[i + 1] - value[i]);
+  }
+  metrics.difference_correlation = PearsonCorrelation(step_f, step_value);
+}
+
+std::vector<std::uint8_t> ActiveInputs(const PrefixSet& set,
+                                       const std::vector<std::int64_t>& pairs) {
+  std::vector<std::uint8_t> active(static_cast<std::size_t>(set.features.rows()), 0);
+  for (const std::int64_t k : pairs) {
+    for (const Index c : {static_cast<Index>(2 * k), static_cast<Index>(2 * k + 1)}) {
+      for (Index i = 0; i < set.features.rows(); ++i) {
+        if (set.features(i, c) != 0.0F) active[static_cast<std::size_t>(i)] = 1;
+      }
+    }
+  }
+  return active;
+}
+
+class Trainer {
+ public:
+  Trainer(const PretrainConfig& config, const PrefixSet& set, std::vector<std::int64_t> pairs,
+          const TargetUnit& unit, std::uint64_t seed, ValueBranch& branch)
+      : config_(config),
+        set_(set),
+        pairs_(std::move(pairs)),
+        answers_(pairs_),
+        unit_(unit),
+        rng_(seed, "batches"),
+        noise_rng_(seed, "noise"),
+        branch_(branch),
+        tape_(branch.spec(), config.batch),
+        adam_(branch.network().parameter_count(), {.weight_decay = config.weight_decay}),
+        gradients_(branch.network().parameter_count()),
+        batch_(set.features.rows(), config.batch),
+        noise_(static_cast<std::size_t>(batch_.size())),
+        d_f_(1, config.batch) {
+    if (config.control == "shuffled") {
+      Rng shuffle(seed, "shuffle");
+      for (std::size_t i = answers_.size(); i > 1; --i) {
+        std::swap(answers_[i - 1],
+                  answers_[static_cast<std::size_t>(shuffle.Index(static_cast<Index>(i)))]);
+      }
+    }
+  }
+
+  void Update(int done) {
+    const int pairs = config_.batch / 2;
+    for (int k = 0; k < pairs; ++k) {
+      const auto draw = static_cast<std::size_t>(rng_.Index(std::ssize(pairs_)));
+      const Index column = static_cast<Index>(2 * pairs_[draw]);
+      batch_.middleCols(2 * k, 2) = set_.features.middleCols(column, 2);
+      answer_.push_back(static_cast<std::size_t>(2 * answers_[draw]));
+    }
+    if (config_.feature_noise > 0.0) {
+      FillNormal(noise_rng_, noise_);
+      const Eigen::Map<const Eigen::ArrayXXf> z(noise_.data(), batch_.rows(), batch_.cols());
+      batch_.array() *= 1.0F + static_cast<float>(config_.feature_noise) * z;
+    }
+    const auto f = branch_.Forward(batch_, tape_);
+    const float mean = 1.0F / static_cast<float>(config_.batch);
+    for (int k = 0; k < pairs; ++k) {
+      const std::size_t i = answer_[static_cast<std::size_t>(k)];
+      const auto e1 = static_cast<float>(f(0, 2 * k) - unit_.Target(set_, i));
+      const auto e2 = static_cast<float>(f(0, 2 * k + 1) - unit_.Target(set_, i + 1));
+      float weight = mean;
+      if (config_.inverse_variance) {
+        const double variance = set_.episode_variance[i] * unit_.scale * unit_.scale;
+        weight *= static_cast<float>(0.1 / (variance + 0.01));
+      }
+      // F jumps once, where the first step makes a matrix out of nothing
+      const bool jump = set_.steps[i] == 0;
+      const float gap = static_cast<float>(set_.steps[i + 1] - set_.steps[i]);
+      const float tie = jump ? 0.0F : static_cast<float>(config_.difference) / gap;
+      d_f_(0, 2 * k) = 2.0F * weight * (e1 - tie * (e2 - e1));
+      d_f_(0, 2 * k + 1) = 2.0F * weight * (e2 + tie * (e2 - e1));
+    }
+    answer_.clear();
+    branch_.Backward(d_f_, tape_, gradients_);
+    const double share = static_cast<double>(done) / config_.updates;
+    const double factor =
+        config_.decay_learning_rate ? 0.5 * (1.0 + std::cos(std::numbers::pi * share)) : 1.0;
+    adam_.Step(branch_.network().parameters(), gradients_, config_.learning_rate * factor);
+  }
+
+ private:
+  const PretrainConfig& config_;
+  const PrefixSet& set_;
+  std::vector<std::int64_t> pairs_;
+  std::vector<std::int64_t> answers_;  // whose values each pair is taught
+  TargetUnit unit_;
+  Rng rng_;
+  Rng noise_rng_;
+  ValueBranch& branch_;
+  MlpTape tape_;
+  Adam adam_;
+  FloatBuffer gradients_;
+  Eigen::MatrixXf batch_;
+  FloatBuffer noise_;
+  Eigen::MatrixXf d_f_;
+  std::vector<std::size_t> answer_;
+};
+
+}  // namespace
+
+PretrainConfig PretrainConfig::For(std::string_view objective) {
+  PretrainConfig config;
+  SetField(config, "objective", objective);
+  if (config.objective == "shape") {
+    config.centre = true;
+    config.inverse_variance = true;
+    config.difference = 100.0;
+    config.feature_noise = 0.1;
+  }
+  return config;
+}
+
+void RequireValid(const PretrainConfig& config) {
+  const auto require = [](bool good, std::string_view text) {
+    if (!good) throw UserError(std::string(text));
+  };
+  require(config.updates >= 0, "setting 'updates' must not be negative");
+  require(config.batch >= 2 && config.batch % 2 == 0 && config.batch <= 65536,
+          "setting 'batch' must be an even number from 2 to 65536");
+  require(config.learning_rate > 0.0 && config.learning_rate <= 1.0,
+          "setting 'learning_rate' must be above 0 and at most 1");
+  require(config.weight_decay >= 0.0 && config.feature_noise >= 0.0 && config.difference >= 0.0,
+          "settings 'weight_decay', 'feature_noise' and 'difference' must not be negative");
+  require(config.max_gap >= 1 && config.pairs_per_episode >= 1,
+          "settings 'max_gap' and 'pairs_per_episode' must be at least 1");
+  require(config.gap_one_share >= 0.0 && config.gap_one_share <= 1.0,
+          "setting 'gap_one_share' must be 0 to 1");
+}
+
+PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
+  RequireValid(config);
+  PrefixSetOptions options;
+  options.features = MatrixFeatureOptions::FromName(config.features);
+  options.view = config.control == "unaligned"          ? PrefixView::kUnaligned
+                 : config.control == "observation-only" ? PrefixView::kLastState
+                                                        : PrefixView::kMatrix;
+  options.oracle = config.oracle == "instance"      ? Oracle::kInstance
+                   : config.oracle == "observation" ? Oracle::kObservation
+                   : config.oracle == "both"        ? Oracle::kBoth
+                                                    : Oracle::kNone;
+  options.target = config.target;
+  options.pairs_per_episode = config.pairs_per_episode;
+  options.max_gap = config.max_gap;
+  options.gap_one_share = config.gap_one_share;
+  return options;
+}
+
+PrefixSetOptions ValidationPrefixes(const PretrainConfig& config) {
+  PrefixSetOptions options = TrainingPrefixes(config);
+  options.min_steps = 1;
+  options.seed = 1;
+  return options;
+}
+
+PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
+                        const PrefixSet& validation, std::span<const std::string> sources,
+                        std::uint64_t seed, const std::function<void(int updates)>& progress) {
+  RequireValid(config);
+  const std::vector<std::int64_t> pairs = PairsOf(train, sources);
+  const TargetUnit unit = FindUnit(config, train, pairs);
+
+  BranchInfo info;
+  const Lift::Ptr lift = config.control == "unaligned" ? UnalignedLift() : CompactLift();
+  info.lift = lift->id();
+  info.lift_kind = LiftKindName(lift->kind());
+  info.features = MatrixFeatureOptions::FromName(config.features);
+  info.sources.assign(sources.begin(), sources.end());
+  info.dataset = "none";
+  info.objective = config.objective;
+  info.control = config.control;
+  info.target = config.target;
+  info.updates = config.updates;
+  info.seed = seed;
+  ValueBranch branch(static_cast<int>(train.features.rows()),
+                     {config.width, config.layers, config.layer_norm}, std::move(info));
+  Rng init(seed, "init");
+  branch.Init(init);
+  if (config.silence) branch.Silence(ActiveInputs(train, pairs));
+
+  Trainer trainer(config, train, pairs, unit, seed, branch);
+  for (int update = 0; update < config.updates; ++update) {
+    trainer.Update(update);
+    if (progress && (update + 1) % kProgressEvery == 0) progress(update + 1);
+  }
+  branch.Rescale(1.0 / unit.scale, unit.per_episode ? 0.0 : unit.offset);
+
+  PretrainMetrics metrics;
+  metrics.train_error =
+      ErrorOf(Predict(branch, train, Thin(pairs, kMaxEvaluationPairs / 4)), train, unit);
+  const Predictions held_out =
+      Predict(branch, validation, Thin(PairsOf(validation, sources), kMaxEvaluationPairs));
+  metrics.validation_error = ErrorOf(held_out, validation, unit);
+  AddCorrelations(held_out, validation, metrics);
+  return {std::move(branch), metrics};
+}
+
+PretrainMetrics Evaluate(const ValueBranch& branch, const PrefixSet& set,
+                         std::span<const std::string> sources) {
+  PretrainMetrics metrics;
+  AddCorrelations(Predict(branch, set, Thin(PairsOf(set, sources), kMaxEvaluationPairs)), set,
+                  metrics);
+  return metrics;
+}
+
+std::optional<PaperPretraining> PaperRow(std::string_view source) {
+  if (source == "graph-motif")
+    return PaperPretraining{{0.012, 0.004}, {0.028, 0.009}, {0.987, 0.006}};
+  if (source == "micro-grid")
+    return PaperPretraining{{0.078, 0.021}, {0.174, 0.052}, {0.902, 0.031}};
+  if (source == "point-rooms")
+    return PaperPretraining{{0.132, 0.034}, {0.286, 0.071}, {0.854, 0.038}};
+  if (source == "dubins-reacher")
+    return PaperPretraining{{0.041, 0.013}, {0.091, 0.028}, {0.948, 0.019}};
+  if (source == "mixed") return PaperPretraining{{0.062, 0.006}, {0.130, 0.043}, {0.933, 0.024}};
+  return std::nullopt;
+}
+
+}  // namespace msrl
