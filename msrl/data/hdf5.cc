@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -31,6 +32,12 @@ H5Handle Space(const H5Shape& shape) {
   return Own<H5Sclose>(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr));
 }
 
+// The library takes files of one name for one file.
+std::string FreshName() {
+  static std::atomic<std::uint64_t> count{0};
+  return StrCat("msrl-in-memory-", count++);
+}
+
 const char* NameOf(const std::string& group) { return group.empty() ? "/" : group.c_str(); }
 
 }  // namespace
@@ -49,7 +56,7 @@ H5Writer::H5Writer() {
   Quiet();
   const H5Handle access = Own<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fapl_core(access.id(), kImageStep, /*backing_store=*/0);
-  file_ = Own<H5Fclose>(H5Fcreate("msrl-in-memory", H5F_ACC_TRUNC, H5P_DEFAULT, access.id()));
+  file_ = Own<H5Fclose>(H5Fcreate(FreshName().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()));
   Require(file_.id() >= 0, "make a file in memory");
   link_properties_ = Own<H5Pclose>(H5Pcreate(H5P_LINK_CREATE));
   H5Pset_create_intermediate_group(link_properties_.id(), 1);
@@ -140,7 +147,7 @@ H5Reader::H5Reader(std::span<const std::byte> bytes, std::string_view source)
     throw UserError(StrCat(source_, ": not an HDF5 file"));
   }
   image_ = {};  // the library has its own copy
-  file_ = Own<H5Fclose>(H5Fopen("msrl-in-memory", H5F_ACC_RDONLY, access.id()));
+  file_ = Own<H5Fclose>(H5Fopen(FreshName().c_str(), H5F_ACC_RDONLY, access.id()));
   if (file_.id() < 0) throw UserError(StrCat(source_, ": not an HDF5 file"));
 }
 

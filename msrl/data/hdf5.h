@@ -1,5 +1,6 @@
 // HDF5 in memory: what our episode files need of the C library, with handles that close themselves.
-// Every failure of the library is a UserError that names the file and the place.
+// Every failure of the library is a UserError that names the file and the place. As the library in
+// Debian: one thread at a time.
 #ifndef MSRL_DATA_HDF5_H_
 #define MSRL_DATA_HDF5_H_
 

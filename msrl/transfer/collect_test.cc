@@ -1,1 +1,128 @@
+#include "msrl/transfer/collect.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "msrl/env/behaviour.h"
+#include "msrl/suite/registry.h"
+#include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl {
+namespace {
+
+using testing::Tol;
+using testing::UserErrorText;
+
+CollectOptions Small(std::vector<std::string> targets = {"mc"}) {
+  CollectOptions options;
+  options.episodes = 24;
+  options.seed = 5;
+  options.targets = std::move(targets);
+  return options;
+}
+
+TEST(Collect, IsDecidedByItsOptions) {
+  const EpisodeFile file = Collect(Small());
+  EXPECT_EQ(file.ContentHash(), Collect(Small()).ContentHash());
+  CollectOptions other = Small();
+  other.seed = 6;
+  EXPECT_NE(file.ContentHash(), Collect(other).ContentHash());
+  // more episodes begin with the same ones
+  CollectOptions longer = Small();
+  longer.episodes = 30;
+  EpisodeFile more = Collect(longer);
+  more.episodes.resize(24);
+  EXPECT_EQ(file.ContentHash(), more.ContentHash());
+}
+
+TEST(Collect, SourcesInTurnWithAllTheirVariety) {
+  CollectOptions options = Small();
+  options.episodes = 160;
+  const EpisodeFile file = Collect(options);
+  EXPECT_NO_THROW(RequireValid(file, "test"));
+  const std::vector<std::string> families = SourceFamilies();
+  EXPECT_EQ(families.size(), 4u);
+  std::set<double> styles;
+  std::set<Index> lengths;
+  int dead = 0;
+  int anti = 0;
+  int experts = 0;
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    const StoredEpisode& e = file.episodes[k];
+    EXPECT_EQ(e.env, families[k % 4]);
+    styles.insert(e.facts.at("style"));
+    lengths.insert(e.horizon());
+    dead += e.facts.at("slot_mask") != 255.0 ? 1 : 0;
+    anti += e.facts.at("skill") < 0.0 ? 1 : 0;
+    experts += e.facts.at("skill") == 1.0 ? 1 : 0;
+  }
+  EXPECT_GE(styles.size(), 5u);
+  EXPECT_GE(lengths.size(), 30u);
+  EXPECT_GT(dead, 20);
+  EXPECT_LT(dead, 60);
+  EXPECT_GT(anti, 8);
+  EXPECT_GT(experts, 8);
+}
+
+TEST(Collect, SplitsShareNoLayout) {
+  CollectOptions options = Small();
+  std::set<std::string> train;
+  for (const StoredEpisode& e : Collect(options).episodes) train.insert(e.env + e.instance);
+  options.split = "held-out";
+  for (const StoredEpisode& e : Collect(options).episodes) {
+    EXPECT_EQ(train.count(e.env + e.instance), 0u);
+  }
+}
+
+TEST(Collect, MonteCarloIsTheDiscountedRest) {
+  for (const StoredEpisode& e : Collect(Small()).episodes) {
+    const Eigen::VectorXf& v = e.values.at("mc");
+    ASSERT_EQ(v.size(), e.horizon() + 1);
+    for (Index t = 0; t < e.horizon(); ++t) {
+      EXPECT_NEAR(v[t], e.rewards[t] / e.reward_scale + 0.99 * v[t + 1], Tol(1e-4));
+    }
+    const Index tail = std::min<Index>(15, e.horizon());
+    const double rest = e.terminated ? 0.0 : e.rewards.tail(tail).mean() / 0.01;
+    EXPECT_NEAR(v[e.horizon()], rest, Tol(1e-4));
+  }
+  const Eigen::VectorXd rest = DiscountedRest(Eigen::Vector2d(1.0, 2.0), 4.0, 0.5);
+  EXPECT_EQ(rest, Eigen::Vector3d(3.0, 4.0, 4.0));
+}
+
+TEST(Collect, ExpertValuesAreThoseOfTheStates) {
+  CollectOptions options = Small({"expert"});
+  options.episodes = 4;
+  for (const StoredEpisode& e : Collect(options).episodes) {
+    const std::string settings[] = {"dead_slots=0.25"};
+    const auto env = MakeEnv(e.env, settings);
+    env->Reset(e.seed);
+    EXPECT_NEAR(e.values.at("expert")[0], ExpertValue(*env), Tol(1e-4)) << e.env;
+    EXPECT_EQ(env->InstanceText(), e.instance);
+    if (e.terminated) {
+      EXPECT_EQ(e.values.at("expert")[e.horizon()], 0.0F);
+    }
+  }
+}
+
+TEST(Collect, Mistakes) {
+  const auto error = [](auto change) {
+    CollectOptions options = Small();
+    change(options);
+    return UserErrorText([&] { Collect(options); });
+  };
+  EXPECT_NE(error([](CollectOptions& o) { o.sources = {"micro-gird"}; }).find("did you mean"),
+            std::string::npos);
+  EXPECT_NE(error([](CollectOptions& o) { o.sources = {"hopper"}; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.sources = {"micro-grid", "micro-grid"}; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.split = "test"; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.targets = {"best"}; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.targets.clear(); }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.episodes = 0; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.dead_slots = 2.0; }), "no error");
+}
+
+}  // namespace
+}  // namespace msrl

@@ -98,7 +98,9 @@ void FitFamily(EpisodeFile& file, Family& family, const FittedValueOptions& opti
   Eigen::MatrixXf gram = Eigen::MatrixXf::Zero(examples.rows(), examples.rows());
   gram.selfadjointView<Eigen::Lower>().rankUpdate(examples);
   Eigen::MatrixXd normal = gram.cast<double>().selfadjointView<Eigen::Lower>();
-  normal.diagonal().array() += options.ridge * static_cast<double>(kept);
+  // not on the constant: it would pull every value to zero
+  normal.diagonal().head(normal.rows() - 1).array() += options.ridge * static_cast<double>(kept);
+  normal.diagonal().tail(1).array() += 1e-9 * static_cast<double>(kept);
   const Eigen::LDLT<Eigen::MatrixXd> solver(normal);
 
   Eigen::VectorXf value = Eigen::VectorXf::Zero(family.columns);

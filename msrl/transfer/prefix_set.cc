@@ -68,7 +68,7 @@ struct TimePair {
 
 std::vector<TimePair> DrawTimes(const PrefixSetOptions& options, Index horizon, Rng& rng) {
   std::vector<TimePair> times;
-  const Index low = std::min<Index>(options.min_steps, horizon - 1);
+  const Index low = options.min_steps;
   for (int k = 0; k < options.pairs_per_episode; ++k) {
     const bool neighbours = rng.Bernoulli(options.gap_one_share) || options.max_gap < 2;
     const Index wanted = neighbours ? 1 : 2 + rng.Index(options.max_gap - 1);
@@ -111,6 +111,7 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
   Index column = 0;
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     const StoredEpisode& episode = file.episodes[k];
+    if (episode.horizon() <= options.min_steps) continue;
     const auto value = episode.values.find(options.target);
     if (value == episode.values.end()) {
       throw UserError(StrCat("the episodes have no '", options.target,
@@ -158,6 +159,7 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
       z.AddStep(psi);
     }
   }
+  set.features.conservativeResize(Eigen::NoChange, column);
   return set;
 }
 

@@ -36,7 +36,7 @@ struct PrefixSetOptions {
   int pairs_per_episode = 16;
   int max_gap = 26;            // of the two prefixes of a pair, in steps
   double gap_one_share = 0.5;  // share of pairs of neighbours
-  int min_steps = 0;           // of the shorter prefix
+  int min_steps = 0;           // of the shorter prefix; shorter episodes are left out
   std::uint64_t seed = 0;
 };
 

@@ -256,6 +256,7 @@ PretrainConfig PretrainConfig::For(std::string_view objective) {
   PretrainConfig config;
   SetField(config, "objective", objective);
   if (config.objective == "shape") {
+    config.target = "expert";
     config.centre = true;
     config.inverse_variance = true;
     config.difference = 100.0;
@@ -277,6 +278,7 @@ void RequireValid(const PretrainConfig& config) {
           "settings 'weight_decay', 'feature_noise' and 'difference' must not be negative");
   require(config.max_gap >= 1 && config.pairs_per_episode >= 1,
           "settings 'max_gap' and 'pairs_per_episode' must be at least 1");
+  require(config.validation_min_steps >= 0, "setting 'validation_min_steps' must not be negative");
   require(config.gap_one_share >= 0.0 && config.gap_one_share <= 1.0,
           "setting 'gap_one_share' must be 0 to 1");
 }
@@ -301,7 +303,7 @@ PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
 
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config) {
   PrefixSetOptions options = TrainingPrefixes(config);
-  options.min_steps = 1;
+  options.min_steps = config.validation_min_steps;
   options.seed = 1;
   return options;
 }

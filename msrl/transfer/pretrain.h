@@ -25,14 +25,14 @@ namespace msrl {
 // w = 1); "shape" learns how values change within an episode. Every part is a field.
 struct PretrainConfig {
   std::string objective = "paper";
-  std::string target = "expert";
+  std::string target = "fitted";
   std::string features = "selected+endpoints";
   std::string control = "none";
   std::string oracle = "none";
   int width = 128;
   int layers = 2;
   bool layer_norm = true;
-  int updates = 20000;
+  int updates = 10000;
   int batch = 256;
   double learning_rate = 1e-3;
   bool decay_learning_rate = true;
@@ -44,6 +44,7 @@ struct PretrainConfig {
   int max_gap = 26;
   double gap_one_share = 0.5;
   int pairs_per_episode = 16;
+  int validation_min_steps = 1;
   bool silence = true;
 
   // The defaults of an objective. UserError on an unknown one.
@@ -75,6 +76,7 @@ struct PretrainConfig {
     visit("max_gap", max_gap, "most steps between the prefixes of a pair");
     visit("gap_one_share", gap_one_share, "share of pairs that are one step apart");
     visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode");
+    visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set");
     visit("silence", silence, "zero weights for inputs that are never active");
   }
 };
@@ -86,7 +88,7 @@ struct PretrainMetrics {
   // Mean squared error in units of the variance of the training targets.
   double train_error = 0.0;
   double validation_error = 0.0;
-  // Spearman of F and V over prefixes of at least one step.
+  // Spearman of F and V over prefixes of at least validation_min_steps.
   double rank_correlation = 0.0;
   // The same after the mean of each episode is taken off both.
   double centred_rank_correlation = 0.0;
@@ -109,7 +111,7 @@ PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
 PretrainMetrics Evaluate(const ValueBranch& branch, const PrefixSet& set,
                          std::span<const std::string> sources);
 
-// Sets of a file for a config; prefixes of validation sets have at least one step.
+// Sets of a file for a config.
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config);
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config);
 

@@ -1,1 +1,206 @@
+#include "msrl/transfer/pretrain.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "msrl/core/config.h"
+#include "msrl/env/spec.h"
+#include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
+#include "msrl/transfer/collect.h"
+
+namespace msrl {
+namespace {
+
+using testing::Tol;
+using testing::UserErrorText;
+
+const EpisodeFile& Episodes(const std::string& split) {
+  const auto collect = [](const std::string& which) {
+    CollectOptions options;
+    options.episodes = 160;
+    options.split = which;
+    options.targets = {"mc", "expert"};
+    return Collect(options);
+  };
+  static const EpisodeFile train = collect("train");
+  static const EpisodeFile held_out = collect("held-out");
+  return split == "train" ? train : held_out;
+}
+
+PretrainConfig Quick(const char* objective) {
+  PretrainConfig config = PretrainConfig::For(objective);
+  config.target = "expert";
+  config.updates = 400;
+  config.width = 32;
+  config.batch = 64;
+  return config;
+}
+
+PretrainResult Train(const PretrainConfig& config, std::uint64_t seed = 0) {
+  const PrefixSet train = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
+  const PrefixSet held_out = MakePrefixSet(Episodes("held-out"), ValidationPrefixes(config));
+  return Pretrain(config, train, held_out, train.sources, seed);
+}
+
+TEST(PrefixSet, ColumnsAreTheFeaturesOfTheirPrefixes) {
+  PretrainConfig config = Quick("paper");
+  const EpisodeFile& file = Episodes("train");
+  const PrefixSet set = MakePrefixSet(file, TrainingPrefixes(config));
+  ASSERT_EQ(set.pairs(), 160 * config.pairs_per_episode);
+  const MatrixFeatures map(CompactLift());
+  std::vector<float> expected(static_cast<std::size_t>(map.size()));
+  bool starts = false;
+  for (std::size_t i = 0; i < set.value.size(); i += 37) {
+    const StoredEpisode& e = file.episodes[static_cast<std::size_t>(set.episode[i])];
+    const Index t = set.steps[i];
+    starts = starts || t == 0;
+    EXPECT_EQ(set.value[i], e.values.at("expert")[t]);
+    SegmentMatrix z(CompactLift());
+    Eigen::VectorXd psi(z.dim());
+    const Segment segment = ToSegment(e, file.action_code_size);
+    for (Index k = 0; k < t; ++k) {
+      CompactLift()->Apply(segment.x.col(k), segment.a.col(k), segment.r[k], segment.x.col(k + 1),
+                           psi);
+      z.AddStep(psi);
+    }
+    map.Compute(z, expected);
+    EXPECT_EQ(set.features.col(static_cast<Index>(i)),
+              Eigen::Map<Eigen::VectorXf>(expected.data(), map.size()));
+    EXPECT_NEAR(set.episode_mean[i], e.values.at("expert").cast<double>().mean(), Tol(1e-3));
+  }
+  for (std::size_t i = 0; i < set.value.size(); i += 2) {
+    EXPECT_EQ(set.episode[i], set.episode[i + 1]);
+    EXPECT_LT(set.steps[i], set.steps[i + 1]);
+    EXPECT_LE(set.steps[i + 1] - set.steps[i], 26);
+  }
+  const PrefixSet validation = MakePrefixSet(file, ValidationPrefixes(config));
+  EXPECT_GE(*std::min_element(validation.steps.begin(), validation.steps.end()), 1);
+}
+
+TEST(PrefixSet, ControlsSeeSomethingElse) {
+  PretrainConfig config = Quick("paper");
+  const EpisodeFile& file = Episodes("train");
+  const PrefixSet plain = MakePrefixSet(file, TrainingPrefixes(config));
+  config.control = "unaligned";
+  const PrefixSet unaligned = MakePrefixSet(file, TrainingPrefixes(config));
+  EXPECT_EQ(plain.value, unaligned.value);
+  EXPECT_NE(plain.features, unaligned.features);
+  EXPECT_FALSE(UnalignedLift()->id() == CompactLift()->id());
+  config.control = "observation-only";
+  const PrefixSet last = MakePrefixSet(file, TrainingPrefixes(config));
+  const MatrixFeatures map(CompactLift());
+  for (std::size_t i = 0; i < last.value.size(); i += 101) {
+    const StoredEpisode& e = file.episodes[static_cast<std::size_t>(last.episode[i])];
+    Eigen::VectorXf expected = Eigen::VectorXf::Zero(map.size());
+    expected.segment(map.last_state_begin(), kGeometrySize) = 3.0F * e.geometry.col(last.steps[i]);
+    EXPECT_LT((last.features.col(static_cast<Index>(i)) - expected).cwiseAbs().maxCoeff(),
+              Tol(1e-5));
+  }
+}
+
+TEST(Pretrain, LearnsValuesOfNewInstances) {
+  const PretrainResult result = Train(Quick("paper"));
+  EXPECT_GT(result.metrics.rank_correlation, 0.5);
+  EXPECT_LT(result.metrics.validation_error, 0.9);
+  EXPECT_LT(result.metrics.train_error, 0.7);
+  EXPECT_EQ(result.branch.info().objective, "paper");
+  EXPECT_EQ(result.branch.info().sources, SourceFamilies());
+
+  PretrainConfig shuffled = Quick("paper");
+  shuffled.control = "shuffled";
+  EXPECT_LT(std::abs(Train(shuffled).metrics.rank_correlation), 0.35);
+}
+
+// On the training instances: a few hundred are too few for the shape of new ones.
+TEST(Pretrain, ShapeFollowsTheEpisodeAndNotItsLevel) {
+  const auto train_on_itself = [](const char* objective) {
+    PretrainConfig config = Quick(objective);
+    config.updates = 2000;
+    const PrefixSet set = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
+    return Pretrain(config, set, set, set.sources, 0).metrics;
+  };
+  const PretrainMetrics shape = train_on_itself("shape");
+  const PretrainMetrics paper = train_on_itself("paper");
+  EXPECT_GT(shape.centred_rank_correlation, paper.centred_rank_correlation + 0.05);
+  EXPECT_LT(shape.rank_correlation, paper.rank_correlation - 0.3);
+  EXPECT_GT(shape.difference_correlation, 0.2);
+}
+
+TEST(Pretrain, OutputIsInValueUnits) {
+  PretrainConfig config = Quick("paper");
+  const PrefixSet train = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
+  const PretrainResult result = Pretrain(config, train, train, train.sources, 0);
+  MlpTape tape(result.branch.spec(), static_cast<int>(train.features.cols()));
+  const auto f = result.branch.Forward(train.features, tape);
+  double sum = 0.0;
+  for (const float v : train.value) sum += v;
+  const double mean = sum / static_cast<double>(train.value.size());
+  double variance = 0.0;
+  for (const float v : train.value) variance += (v - mean) * (v - mean);
+  const double deviation = std::sqrt(variance / static_cast<double>(train.value.size()));
+  EXPECT_NEAR(f.mean(), mean, 0.3 * deviation);
+  EXPECT_GT(deviation, 5.0);
+}
+
+TEST(Pretrain, IsRepeatable) {
+  PretrainConfig config = Quick("shape");
+  config.updates = 50;
+  const PretrainResult a = Train(config, 3);
+  EXPECT_EQ(a.branch.Encode(), Train(config, 3).branch.Encode());
+  EXPECT_NE(a.branch.Encode(), Train(config, 4).branch.Encode());
+}
+
+TEST(Pretrain, NeverActiveInputsAreSilent) {
+  PretrainConfig config = Quick("paper");
+  config.updates = 20;
+  const PretrainResult result = Train(config);
+  const std::vector<std::string> names = MatrixFeatures(CompactLift()).Names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    // no source has more than five actions
+    if (names[i] == "a[9]*a[9]") {
+      EXPECT_EQ(result.branch.active()[i], 0);
+    }
+    if (names[i] == "xT[0]") {
+      EXPECT_EQ(result.branch.active()[i], 1);
+    }
+  }
+  config.silence = false;
+  EXPECT_EQ(Train(config).branch.active()[5], 1);
+}
+
+TEST(Pretrain, Mistakes) {
+  const auto error = [](auto change) {
+    PretrainConfig config = Quick("paper");
+    config.updates = 1;
+    change(config);
+    return UserErrorText([&] { Train(config); });
+  };
+  EXPECT_EQ(error([](PretrainConfig&) {}), "no error");
+  EXPECT_NE(error([](PretrainConfig& c) { c.target = "fitted"; }).find("--targets"),
+            std::string::npos);
+  EXPECT_NE(error([](PretrainConfig& c) { c.batch = 3; }), "no error");
+  EXPECT_NE(error([](PretrainConfig& c) { c.learning_rate = 0.0; }), "no error");
+  EXPECT_NE(error([](PretrainConfig& c) { c.width = 0; }), "no error");
+  EXPECT_NE(error([](PretrainConfig& c) {
+              c.control = "observation-only";
+              c.features = "selected";
+            }),
+            "no error");
+  EXPECT_NE(UserErrorText([] { PretrainConfig::For("shpe"); }), "no error");
+  PretrainConfig config = Quick("paper");
+  const PrefixSet train = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
+  const std::vector<std::string> other = {"four-rooms-dense"};
+  EXPECT_NE(UserErrorText([&] { Pretrain(config, train, train, other, 0); }), "no error");
+}
+
+TEST(Pretrain, PaperRows) {
+  ASSERT_TRUE(PaperRow("mixed").has_value());
+  EXPECT_EQ(PaperRow("mixed")->rank_correlation.mean, 0.933);
+  for (const std::string& family : SourceFamilies()) EXPECT_TRUE(PaperRow(family)) << family;
+  EXPECT_FALSE(PaperRow("hopper"));
+}
+
+}  // namespace
+}  // namespace msrl
