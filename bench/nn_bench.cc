@@ -14,6 +14,7 @@
 #include "msrl/agents/td3/td3.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/kernels.h"
+#include "msrl/nn/matrix_features.h"
 #include "msrl/nn/mlp.h"
 #include "msrl/nn/random.h"
 #include "msrl/nn/runtime.h"
@@ -282,6 +283,20 @@ void SquashedSampleAndBackward(benchmark::State& state) {
   }
 }
 BENCHMARK(SquashedSampleAndBackward)->Unit(benchmark::kMicrosecond);
+
+// The features of one prefix matrix of the paper's lift: the selected averages or all.
+void FeaturesOfOneMatrix(benchmark::State& state) {
+  const Lift::Ptr lift = Lift::Make({LiftKind::kCompact, 8, 10, {}});
+  const MatrixFeatures features(lift, {.all_entries = state.range(0) != 0, .endpoints = true});
+  SegmentMatrix z(lift);
+  for (int t = 0; t < 50; ++t) z.AddStep(Eigen::VectorXd::Random(lift->m()));
+  std::vector<float> out(static_cast<std::size_t>(features.size()));
+  for (auto _ : state) {
+    features.Compute(z, out);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(FeaturesOfOneMatrix)->Arg(0)->Arg(1);
 
 }  // namespace
 

@@ -294,5 +294,66 @@ TEST_F(CliTest, AFullDiskIsReported) {
   EXPECT_EQ(WEXITSTATUS(status), 2);
 }
 
+TEST_F(CliTest, CollectsDescribesAndPretrains) {
+  const std::string train = (folder_ / "train.h5").string();
+  const std::string held_out = (folder_ / "held-out.h5").string();
+  const std::string branch = (folder_ / "branch.safetensors").string();
+  const Outcome collected = Run("collect --out " + train + " --episodes 40 --seed 3");
+  ASSERT_EQ(collected.exit_code, 0) << collected.err;
+  EXPECT_NE(collected.out.find("contents "), std::string::npos) << collected.out;
+  EXPECT_EQ(Run("collect --out " + held_out + " --episodes 40 --seed 3").out.substr(0, 200),
+            collected.out.substr(0, 200));
+  EXPECT_EQ(Run("collect --out " + held_out + " --episodes 20 --split held-out").exit_code, 0);
+
+  const Outcome described = Run("describe " + train + " --lift compact --json");
+  ASSERT_EQ(described.exit_code, 0) << described.err;
+  EXPECT_EQ(std::count(described.out.begin(), described.out.end(), '\n'), 40);
+  const auto line = nlohmann::json::parse(described.out.substr(0, described.out.find('\n')));
+  EXPECT_EQ(line["d"], 8);
+  EXPECT_EQ(line["q"], 10);
+
+  const std::string data = " --data " + train + " --held-out " + held_out;
+  const Outcome outcome =
+      Run("pretrain" + data + " --updates 20 --seeds 2 --first-seed 7 --json --out " + branch);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(report["rows"].size(), 5u);
+  for (const auto& row : report["rows"]) {
+    for (const char* key : {"train_error", "validation_error", "rank_correlation",
+                            "centred_rank_correlation", "difference_correlation"}) {
+      EXPECT_TRUE(row[key].is_number()) << key;
+      EXPECT_TRUE(row[std::string(key) + "_std"].is_number()) << key;
+    }
+    EXPECT_TRUE(row["paper"].is_object());
+  }
+  EXPECT_EQ(report["rows"][4]["source"], "mixed");
+  EXPECT_EQ(report["rows"][4]["paper"]["rank_correlation"], 0.933);
+  EXPECT_TRUE(fs::exists(folder_ / "branch-7.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "branch-8.safetensors"));
+
+  for (const char* control : {"shuffled", "unaligned", "observation-only"}) {
+    const Outcome controlled = Run("pretrain" + data + " --rows mixed --updates 2 --control " +
+                                   control + " --objective shape");
+    EXPECT_EQ(controlled.exit_code, 0) << controlled.err;
+    EXPECT_NE(controlled.out.find(control), std::string::npos);
+  }
+}
+
+TEST_F(CliTest, PretrainingMistakes) {
+  const std::string train = (folder_ / "train.h5").string();
+  ASSERT_EQ(Run("collect --out " + train + " --episodes 4 --targets mc").exit_code, 0);
+  ExpectUserError("collect --out " + (folder_ / "a.txt").string(), ".h5");
+  ExpectUserError("collect --out " + train + " --sources micro-gird", "did you mean");
+  ExpectUserError("pretrain --data " + train, "--held-out");
+  ExpectUserError("pretrain --data " + train + " --held-out " + train, "split");
+  ExpectUserError("pretrain --control nonsense", "nonsense");
+  ExpectUserError("pretrain --objective other", "other");
+  ExpectUserError("pretrain --set wdth=3", "did you mean");
+  ExpectUserError("pretrain --episodes 4 --rows mixd", "did you mean");
+  ExpectUserError("pretrain --set oracle=both --out b.safetensors", "oracle");
+  const std::string damaged = Write("damaged.h5", Slurp(train).substr(0, 5000));
+  ExpectUserError("describe " + damaged, "damaged");
+}
+
 }  // namespace
 }  // namespace msrl
