@@ -345,7 +345,7 @@ TEST_F(CliTest, PretrainingMistakes) {
   ExpectUserError("collect --out " + (folder_ / "a.txt").string(), ".h5");
   ExpectUserError("collect --out " + train + " --sources micro-gird", "did you mean");
   ExpectUserError("pretrain --data " + train, "--held-out");
-  ExpectUserError("pretrain --data " + train + " --held-out " + train, "split");
+  ExpectUserError("pretrain --set target=mc --data " + train + " --held-out " + train, "split");
   ExpectUserError("pretrain --control nonsense", "nonsense");
   ExpectUserError("pretrain --objective other", "other");
   ExpectUserError("pretrain --set wdth=3", "did you mean");
