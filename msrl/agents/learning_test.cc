@@ -137,8 +137,8 @@ TEST(Learning, TwoStates) {
 
     const auto* dqn = dynamic_cast<const Dqn*>(&agent);
     if (dqn == nullptr) return;
-    MlpTape tape(dqn->critic().spec(), 2);
-    const auto q = dqn->critic().Forward(Eigen::MatrixXf::Identity(2, 2), tape);
+    MlpTape tape(dqn->critic().network().spec(), 2);
+    const auto q = dqn->critic().network().Forward(Eigen::MatrixXf::Identity(2, 2), tape);
     for (int state = 0; state < 2; ++state) {
       for (int action = 0; action < TwoStates::kActions; ++action) {
         EXPECT_NEAR(q(action, state), TwoStates::Q(state, action), 0.1) << state << " " << action;
@@ -162,11 +162,11 @@ TEST(Learning, ScalarLqr) {
 
     auto* td3 = dynamic_cast<Td3*>(&agent);
     if (td3 == nullptr) return;
-    MlpTape tape(td3->critic().spec(), 1);
+    MlpTape tape(td3->critic().network().spec(), 1);
     const auto error = [&](double x) {
       const double u = -ScalarLqr::K() * x;
       const Eigen::Vector2f input(static_cast<float>(x), static_cast<float>(u));
-      return td3->critic().Forward(input, tape)(0, 0) - ScalarLqr::Q(x, u);
+      return td3->critic().network().Forward(input, tape)(0, 0) - ScalarLqr::Q(x, u);
     };
     // the smaller of two critics is too small everywhere by about the same, never too large
     EXPECT_GT(error(0.0), -0.15);

@@ -12,6 +12,23 @@ std::span<const double> AsSpan(const EnvView& view) {
   return {view.data(), static_cast<std::size_t>(view.size())};
 }
 
+std::optional<MatrixFeatures> MakeFeatures(const std::optional<BranchSettings>& branch) {
+  if (!branch) return std::nullopt;
+  return MatrixFeatures(branch->lift, branch->features);
+}
+
+ReplayConfig MakeReplayConfig(const EnvSpec& spec, const OffPolicyConfig& config,
+                              const std::optional<BranchSettings>& branch, int feature_count) {
+  const bool discrete = spec.action.kind == ActionKind::kDiscrete;
+  return {.capacity = config.replay_size,
+          .observation_size = spec.observation_size,
+          .action_size = discrete ? 1 : spec.action.size,
+          .feature_size = feature_count,
+          .lift = branch ? branch->lift : nullptr,
+          .one_hot_code = discrete,
+          .code_size = discrete ? 0 : std::min(spec.action.size, kActionCodeSize)};
+}
+
 }  // namespace
 
 void RequirePositive(const char* setting, double value) {
@@ -35,15 +52,17 @@ void RequireValid(const OffPolicyConfig& config) {
 }
 
 OffPolicyMemory::OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config,
-                                 std::uint64_t seed)
+                                 const std::optional<BranchSettings>& branch, std::uint64_t seed)
     : config_(config),
       action_spec_(spec.action),
-      replay_({.capacity = config.replay_size,
-               .observation_size = spec.observation_size,
-               .action_size = spec.action.kind == ActionKind::kDiscrete ? 1 : spec.action.size}),
+      features_(MakeFeatures(branch)),
+      replay_(MakeReplayConfig(spec, config, branch, features_ ? features_->size() : 0)),
       batch_(replay_.MakeBatch(config.batch_size)),
       rng_(seed, "replay"),
-      action_(static_cast<std::size_t>(replay_.config().action_size)) {}
+      action_(static_cast<std::size_t>(replay_.config().action_size)),
+      features_before_(static_cast<std::size_t>(replay_.config().feature_size)),
+      features_after_(features_before_.size()),
+      features_now_(replay_.config().feature_size, 1) {}
 
 void OffPolicyMemory::Observe(const Experience& experience) {
   if (action_spec_.kind == ActionKind::kDiscrete) {
@@ -52,13 +71,30 @@ void OffPolicyMemory::Observe(const Experience& experience) {
     std::ranges::transform(experience.action.values(), action_.begin(),
                            [](double value) { return static_cast<float>(value); });
   }
-  replay_.Add({.before = {.observation = AsSpan(experience.before.observation)},
+  if (features_) {
+    features_->Compute(experience.before.matrix, features_before_);
+    features_->Compute(experience.after.matrix, features_after_);
+  }
+  replay_.Add({.before = {.observation = AsSpan(experience.before.observation),
+                          .features = features_before_,
+                          .geometry = AsSpan(experience.before.geometry),
+                          .matrix = &experience.before.matrix},
                .action = action_,
                .reward = experience.scaled_reward,
                .terminated = experience.terminated,
                .truncated = experience.truncated,
-               .after = {.observation = AsSpan(experience.after.observation)}});
+               .after = {.observation = AsSpan(experience.after.observation),
+                         .features = features_after_,
+                         .geometry = AsSpan(experience.after.geometry),
+                         .matrix = &experience.after.matrix},
+               .code = experience.action_code,
+               .lift_reward = experience.scaled_reward});
   ++steps_;
+}
+
+const Eigen::MatrixXf& OffPolicyMemory::FeaturesOf(const Situation& situation) {
+  if (features_) features_->Compute(situation.matrix, Flat(features_now_));
+  return features_now_;
 }
 
 const ReplayBatch& OffPolicyMemory::Sample() {

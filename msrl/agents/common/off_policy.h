@@ -2,9 +2,11 @@
 #ifndef MSRL_AGENTS_COMMON_OFF_POLICY_H_
 #define MSRL_AGENTS_COMMON_OFF_POLICY_H_
 
+#include <optional>
 #include <vector>
 
 #include "msrl/agents/agent.h"
+#include "msrl/agents/common/critic.h"
 #include "msrl/data/replay.h"
 
 namespace msrl {
@@ -18,6 +20,7 @@ struct OffPolicyConfig {
   int updates_per_step = 1;
   double gamma = 0.99;
   double tau = 0.005;
+  bool critic_layer_norm = false;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -29,6 +32,7 @@ struct OffPolicyConfig {
     visit("updates_per_step", updates_per_step, "updates per environment step");
     visit("gamma", gamma, "discount");
     visit("tau", tau, "share of the network in its target at every target update");
+    visit("critic_layer_norm", critic_layer_norm, "normalise the hidden layers of the critics");
   }
 };
 
@@ -36,11 +40,13 @@ struct OffPolicyConfig {
 void RequireValid(const OffPolicyConfig& config);
 void RequirePositive(const char* setting, double value);
 
-// The replay of an agent that looks at observations. Rewards are in the normalised unit
+// The replay of an agent that looks at observations, and at features of Z if its critic has a
+// branch; the matrices can be rebuilt then. Rewards are in the normalised unit
 // (reward / reward_scale), as all values are.
 class OffPolicyMemory {
  public:
-  OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config, std::uint64_t seed);
+  OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config,
+                  const std::optional<BranchSettings>& branch, std::uint64_t seed);
 
   void Observe(const Experience& experience);
   bool IsWarmingUp() const { return steps_ < config_.random_steps; }
@@ -48,6 +54,9 @@ class OffPolicyMemory {
   int UpdatesDue() const { return IsWarmingUp() ? 0 : config_.updates_per_step; }
   // A new batch; valid until the next call.
   const ReplayBatch& Sample();
+
+  // Features of Z, one column; without a branch it has no rows. Valid until the next call.
+  const Eigen::MatrixXf& FeaturesOf(const Situation& situation);
 
   std::int64_t steps() const { return steps_; }
   const Replay& replay() const { return replay_; }
@@ -57,10 +66,12 @@ class OffPolicyMemory {
  private:
   OffPolicyConfig config_;
   ActionSpec action_spec_;
+  std::optional<MatrixFeatures> features_;
   Replay replay_;
   ReplayBatch batch_;
   Rng rng_;
-  std::vector<float> action_;
+  std::vector<float> action_, features_before_, features_after_;
+  Eigen::MatrixXf features_now_;
   std::int64_t steps_ = 0;
 };
 

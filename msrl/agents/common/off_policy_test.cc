@@ -17,7 +17,7 @@ ReplayBatch Learned(bool terminated, bool truncated) {
   config.batch_size = 2;
   config.replay_size = 10;
   config.random_steps = 2;
-  OffPolicyMemory memory(spec, config, 1);
+  OffPolicyMemory memory(spec, config, std::nullopt, 1);
   const SegmentMatrix matrix(CompactLift());
   const Doubles geometry(kGeometrySize);
   const Doubles before{1.0, 2.0};

@@ -33,31 +33,27 @@ double Huber(float error) {
 
 }  // namespace
 
-Dqn::Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed)
+Dqn::Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed,
+         const std::optional<BranchSettings>& branch)
     : config_(Checked(config)),
       action_spec_(spec.action),
-      memory_(spec, config, seed),
-      spec_{.input = spec.observation_size,
-            .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
-            .output = spec.action.size},
-      critic_(spec_),
-      critic_target_(spec_),
-      adam_(critic_.parameter_count()),
-      tape_(spec_, config.batch_size),
-      act_tape_(spec_, 1),
-      gradients_(critic_.parameter_count()),
+      memory_(spec, config, branch, seed),
+      critic_({.observation = spec.observation_size,
+               .outputs = spec.action.size,
+               .heads = 1,
+               .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
+               .layer_norm = config.critic_layer_norm,
+               .batch = config.batch_size},
+              branch),
       act_observation_(spec.observation_size, 1),
       d_q_(spec.action.size, config.batch_size),
       best_(static_cast<std::size_t>(config.batch_size)),
       metrics_({"loss/critic", "value/q", "policy/epsilon"}) {
   Rng init(seed, "init");
   critic_.Init(init);
-  critic_target_ = critic_;
 }
 
-std::int64_t Dqn::parameter_count() const {
-  return static_cast<std::int64_t>(critic_.parameter_count());
-}
+std::int64_t Dqn::parameter_count() const { return critic_.parameter_count(); }
 
 double Dqn::epsilon() const {
   const auto done = static_cast<double>(memory_.steps() - config_.random_steps) /
@@ -65,15 +61,31 @@ double Dqn::epsilon() const {
   return std::lerp(config_.epsilon_start, config_.epsilon_end, std::clamp(done, 0.0, 1.0));
 }
 
-void Dqn::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+bool Dqn::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
   if (mode == ActMode::kExplore && (memory_.IsWarmingUp() || rng.Bernoulli(epsilon()))) {
     DrawUniformAction(action_spec_, rng, out);
-    return;
+    return false;
   }
   CopyObservation(situation.observation, act_observation_.col(0));
   Eigen::Index best = 0;
-  critic_.Forward(act_observation_, act_tape_).col(0).maxCoeff(&best);
+  critic_.QNow(act_observation_, memory_.FeaturesOf(situation), no_action_).col(0).maxCoeff(&best);
   out.set_index(static_cast<int>(best));
+  return true;
+}
+
+void Dqn::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                       const ConstMatrixRef& action, std::span<float> q) {
+  const auto& all = critic_.QNow(observation, features, no_action_);
+  for (Eigen::Index i = 0; i < observation.cols(); ++i) {
+    q[static_cast<std::size_t>(i)] = all(static_cast<Eigen::Index>(action(0, i)), i);
+  }
+}
+
+void Dqn::StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                      std::span<float> v) {
+  const Eigen::Index count = observation.cols();
+  Eigen::Map<Eigen::RowVectorXf>(v.data(), count) =
+      critic_.QNow(observation, features, no_action_).leftCols(count).colwise().maxCoeff();
 }
 
 void Dqn::Update() {
@@ -86,13 +98,14 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   const auto gamma = static_cast<float>(config_.gamma);
 
   // a* = argmax_a Q(o', a)   (not double: of Q')
-  const Mlp& chooser = config_.double_q ? critic_ : critic_target_;
-  const auto choice = chooser.Forward(batch.next_observation, tape_);
+  const auto& choice = config_.double_q
+                           ? critic_.Q(batch.next_observation, batch.next_features)
+                           : critic_.TargetQ(batch.next_observation, batch.next_features);
   for (Eigen::Index b = 0; b < batch.size(); ++b) {
     choice.col(b).maxCoeff(&best_[static_cast<std::size_t>(b)]);
   }
   // y = r + gamma (1 - terminated) Q'(o', a*);  d_q_ carries y of each column until Q is known
-  const auto next_q = critic_target_.Forward(batch.next_observation, tape_);
+  const auto& next_q = critic_.TargetQ(batch.next_observation, batch.next_features);
   d_q_.setZero();
   for (Eigen::Index b = 0; b < batch.size(); ++b) {
     const float value = next_q(best_[static_cast<std::size_t>(b)], b);
@@ -101,7 +114,7 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   }
 
   // L = mean Huber(Q(o, a) - y)
-  const auto q = critic_.Forward(batch.observation, tape_);
+  const auto& q = critic_.Q(batch.observation, batch.features);
   double loss = 0.0;
   double mean_q = 0.0;
   for (Eigen::Index b = 0; b < batch.size(); ++b) {
@@ -115,26 +128,19 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   metrics_.Add(kLoss, loss);
   metrics_.Add(kQ, mean_q);
   metrics_.Add(kEpsilon, epsilon());
-  critic_.Backward(d_q_, tape_, gradients_);
-  RequireFiniteGradients("critic", gradients_);
   // Q' <- tau Q + (1 - tau) Q'
-  adam_.Step(critic_.parameters(), gradients_, config_.learning_rate, critic_target_.parameters(),
-             config_.tau);
+  critic_.Learn(d_q_, config_.learning_rate, config_.tau);
 }
 
 void Dqn::Save(const StateWriter& state) const {
   memory_.Save(state.Child("memory"));
-  SaveNetwork(state.Child("critic"), critic_);
-  SaveNetwork(state.Child("critic_target"), critic_target_);
-  SaveAdam(state.Child("adam"), adam_);
+  critic_.Save(state);
   metrics_.Save(state.Child("metrics"));
 }
 
 void Dqn::Load(const StateReader& state) {
   memory_.Load(state.Child("memory"));
-  LoadNetwork(state.Child("critic"), critic_);
-  LoadNetwork(state.Child("critic_target"), critic_target_);
-  LoadAdam(state.Child("adam"), adam_);
+  critic_.Load(state);
   metrics_.Load(state.Child("metrics"));
 }
 

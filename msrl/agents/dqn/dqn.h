@@ -3,8 +3,7 @@
 #ifndef MSRL_AGENTS_DQN_DQN_H_
 #define MSRL_AGENTS_DQN_DQN_H_
 
-#include "msrl/agents/common/networks.h"
-#include "msrl/agents/common/off_policy.h"
+#include "msrl/agents/common/critic_agent.h"
 
 namespace msrl {
 
@@ -32,14 +31,18 @@ struct DqnConfig : OffPolicyConfig {
   }
 };
 
-class Dqn : public Agent {
+class Dqn : public CriticAgent {
  public:
-  // UserError on impossible settings.
-  Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed);
+  // With `branch`, the critic sees Z. UserError on impossible settings.
+  Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed,
+      const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
-  void Observe(const Experience& experience) override { memory_.Observe(experience); }
+  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                    const ConstMatrixRef& action, std::span<float> q) override;
+  void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                   std::span<float> v) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Save(const StateWriter& state) const override;
@@ -48,8 +51,10 @@ class Dqn : public Agent {
   // One update on a given batch of config.batch_size transitions.
   void UpdateOn(const ReplayBatch& batch);
 
-  const Mlp& critic() const { return critic_; }
-  const Mlp& critic_target() const { return critic_target_; }
+  Critic& critic() override { return critic_; }
+  const Critic& critic() const override { return critic_; }
+  OffPolicyMemory& memory() override { return memory_; }
+  const OffPolicyMemory& memory() const override { return memory_; }
   double epsilon() const;
 
  private:
@@ -57,14 +62,11 @@ class Dqn : public Agent {
   ActionSpec action_spec_;
   OffPolicyMemory memory_;
 
-  MlpSpec spec_;
-  Mlp critic_, critic_target_;
-  Adam adam_;
+  Critic critic_;
 
   // workspace
-  MlpTape tape_, act_tape_;
-  FloatBuffer gradients_;
   Eigen::MatrixXf act_observation_, d_q_;
+  const Eigen::MatrixXf no_action_;  // actions choose outputs, they are no input
   std::vector<Eigen::Index> best_;
   MetricMeans metrics_;
 };

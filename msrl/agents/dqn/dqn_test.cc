@@ -42,7 +42,7 @@ void CompareUpdates(bool double_q, Cases& cases) {
   DqnConfig config = SmallConfig();
   config.double_q = double_q;
   Dqn agent(kSpec, config, 5);
-  Doubles q = AsDoubles(agent.critic().parameters());
+  Doubles q = AsDoubles(agent.critic().network().parameters());
   Doubles target = q;
   PlainAdam adam;
   Rng rng(1, "batch");
@@ -78,9 +78,9 @@ void CompareUpdates(bool double_q, Cases& cases) {
 
     agent.UpdateOn(batch);
     SCOPED_TRACE(update);
-    ExpectNear(Saved(agent, "adam/mean", q.size()), adam.mean, "gradient", 1e-6);
-    ExpectNear(AsDoubles(agent.critic().parameters()), q, "critic");
-    ExpectNear(AsDoubles(agent.critic_target().parameters()), target, "target");
+    ExpectNear(Saved(agent, "critic_adam/mean", q.size()), adam.mean, "gradient", 1e-6);
+    ExpectNear(AsDoubles(agent.critic().network().parameters()), q, "critic");
+    ExpectNear(AsDoubles(agent.critic().target_network().parameters()), target, "target");
     EXPECT_NEAR(MetricMap(agent)["loss/critic"], expected_loss, Tol(1e-5));
   }
 }
@@ -109,7 +109,9 @@ TEST(Dqn, ATerminationHasNoSuccessor) {
     batch.next_observation.array() += 1.0F;
     Dqn b(kSpec, SmallConfig(), 5);
     b.UpdateOn(batch);
-    EXPECT_EQ(AsDoubles(a.critic().parameters()) == AsDoubles(b.critic().parameters()), terminated);
+    EXPECT_EQ(AsDoubles(a.critic().network().parameters()) ==
+                  AsDoubles(b.critic().network().parameters()),
+              terminated);
   }
 }
 

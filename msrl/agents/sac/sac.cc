@@ -21,70 +21,84 @@ const SacConfig& Checked(const SacConfig& config) {
 
 }  // namespace
 
-Sac::Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed)
+Sac::Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed,
+         const std::optional<BranchSettings>& branch)
     : config_(Checked(config)),
       action_spec_(spec.action),
       n_(spec.observation_size),
       m_(spec.action.size),
-      memory_(spec, config, seed),
+      memory_(spec, config, branch, seed),
       noise_rng_(seed, "noise"),
       actor_spec_{.input = n_,
                   .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
                   .output = 2 * m_},
-      critic_spec_{.input = n_ + m_, .hidden = actor_spec_.hidden, .output = 1, .members = 2},
       actor_(actor_spec_),
-      critic_(critic_spec_),
-      critic_target_(critic_spec_),
+      critic_({.observation = n_,
+               .action = m_,
+               .hidden = actor_spec_.hidden,
+               .layer_norm = config.critic_layer_norm,
+               .batch = config.batch_size},
+              branch),
       actor_adam_(actor_.parameter_count()),
-      critic_adam_(critic_.parameter_count()),
       alpha_adam_(1),
       log_alpha_(1, static_cast<float>(std::log(config.initial_alpha))),
       actor_tape_(actor_spec_, config.batch_size),
-      critic_tape_(critic_spec_, config.batch_size),
-      act_tape_(actor_spec_, 1),
+      act_tape_(actor_spec_, Critic::kMaxCandidates),
       policy_(m_, config.batch_size),
-      act_policy_(m_, 1),
+      act_policy_(m_, Critic::kMaxCandidates),
       actor_gradients_(actor_.parameter_count()),
-      critic_gradients_(critic_.parameter_count()),
       log_prob_(static_cast<std::size_t>(config.batch_size)),
-      input_(n_ + m_, config.batch_size),
       noise_(m_, config.batch_size),
       d_action_(m_, config.batch_size),
       d_head_(2 * m_, config.batch_size),
       d_q_(2, config.batch_size),
       act_observation_(n_, 1),
       act_noise_(m_, 1),
-      act_action_(m_, 1),
+      act_action_(m_, Critic::kMaxCandidates),
       y_(config.batch_size),
       metrics_({"loss/critic", "loss/actor", "value/q", "policy/entropy", "policy/alpha"}) {
   Rng init(seed, "init");
   actor_.Init(init);
   critic_.Init(init);
-  critic_target_ = critic_;
 }
 
 std::int64_t Sac::parameter_count() const {
-  return static_cast<std::int64_t>(actor_.parameter_count() + critic_.parameter_count() + 1);
+  return static_cast<std::int64_t>(actor_.parameter_count()) + critic_.parameter_count() + 1;
 }
 
 double Sac::alpha() const { return std::exp(static_cast<double>(log_alpha_[0])); }
 
-void Sac::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+bool Sac::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
   if (mode == ActMode::kExplore && memory_.IsWarmingUp()) {
     DrawUniformAction(action_spec_, rng, out);
-    return;
+    return false;
   }
   CopyObservation(situation.observation, act_observation_.col(0));
   const auto head = actor_.Forward(act_observation_, act_tape_);
   if (mode == ActMode::kExplore) {
     float log_prob = 0.0F;
     FillNormal(rng, Flat(act_noise_));
-    act_policy_.Sample(head, act_noise_, act_action_, {&log_prob, 1});
+    act_policy_.Sample(head, act_noise_, act_action_.leftCols(1), {&log_prob, 1});
   } else {
-    act_policy_.Mode(head, act_action_);
+    act_policy_.Mode(head, act_action_.leftCols(1));
   }
   for (int i = 0; i < m_; ++i) out.values()[static_cast<std::size_t>(i)] = act_action_(i, 0);
   RequireFinite("action", out.values());
+  return true;
+}
+
+void Sac::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                       const ConstMatrixRef& action, std::span<float> q) {
+  const Eigen::Index count = observation.cols();
+  Eigen::Map<Eigen::RowVectorXf>(q.data(), count) =
+      critic_.QNow(observation, features, action).leftCols(count).colwise().minCoeff();
+}
+
+void Sac::StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                      std::span<float> v) {
+  auto action = act_action_.leftCols(observation.cols());
+  act_policy_.Mode(actor_.Forward(observation, act_tape_), action);
+  ActionValues(observation, features, action, v);
 }
 
 void Sac::Update() {
@@ -107,28 +121,23 @@ void Sac::UpdateCritic(const ReplayBatch& batch) {
   // a' ~ pi(.|o'),  y = r + gamma (1 - terminated) (min_i Q'_i(o', a') - alpha log pi(a'|o'))
   FillNormal(noise_rng_, Flat(noise_));
   const auto head = actor_.Forward(batch.next_observation, actor_tape_);
-  input_.topRows(n_) = batch.next_observation;
-  policy_.Sample(head, noise_, input_.bottomRows(m_), log_prob_);
-  const auto next_q = critic_target_.Forward(input_, critic_tape_);
+  policy_.Sample(head, noise_, critic_.actions(), log_prob_);
+  const auto& next_q = critic_.TargetQ(batch.next_observation, batch.next_features);
   const Eigen::Map<const Eigen::RowVectorXf> log_pi(log_prob_.data(), batch.size());
   y_ = batch.reward +
        gamma * batch.continues.cwiseProduct(next_q.colwise().minCoeff() - alpha_now * log_pi);
 
   // L_Q = sum_i mean (Q_i(o, a) - y)^2
-  input_.topRows(n_) = batch.observation;
-  input_.bottomRows(m_) = batch.action;
-  const auto q = critic_.Forward(input_, critic_tape_);
+  critic_.actions() = batch.action;
+  const auto& q = critic_.Q(batch.observation, batch.features);
   d_q_ = q.rowwise() - y_;
   const double loss = static_cast<double>(d_q_.squaredNorm()) / size;
   RequireFinite("critic loss", std::span(&loss, 1));
   metrics_.Add(kCriticLoss, loss);
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
   d_q_ *= 2.0F / size;
-  critic_.Backward(d_q_, critic_tape_, critic_gradients_);
-  RequireFiniteGradients("critic", critic_gradients_);
   // Q' <- tau Q + (1 - tau) Q'
-  critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate,
-                    critic_target_.parameters(), config_.tau);
+  critic_.Learn(d_q_, config_.critic_learning_rate, config_.tau);
 }
 
 void Sac::UpdateActor(const ReplayBatch& batch) {
@@ -138,8 +147,8 @@ void Sac::UpdateActor(const ReplayBatch& batch) {
   // a ~ pi(.|o),  L_pi = mean (alpha log pi(a|o) - min_i Q_i(o, a))
   FillNormal(noise_rng_, Flat(noise_));
   const auto head = actor_.Forward(batch.observation, actor_tape_);
-  policy_.Sample(head, noise_, input_.bottomRows(m_), log_prob_);
-  const auto q = critic_.Forward(input_, critic_tape_);
+  policy_.Sample(head, noise_, critic_.actions(), log_prob_);
+  const auto& q = critic_.QOfActions({.first = 0, .count = 2});
   const Eigen::Map<const Eigen::RowVectorXf> log_pi(log_prob_.data(), batch.size());
   const float mean_log_pi = log_pi.mean();
   const double loss = static_cast<double>(alpha_now * mean_log_pi - q.colwise().minCoeff().mean());
@@ -151,7 +160,7 @@ void Sac::UpdateActor(const ReplayBatch& batch) {
   d_q_.row(0) = (q.row(0).array() <= q.row(1).array()).cast<float>() * (-1.0F / size);
   d_q_.row(1).setConstant(-1.0F / size);
   d_q_.row(1) -= d_q_.row(0);
-  critic_.InputGradient(d_q_, critic_tape_, n_, d_action_);
+  critic_.ActionGradient(d_q_, d_action_);
   y_.setConstant(alpha_now / size);
   policy_.Backward(d_action_, {y_.data(), static_cast<std::size_t>(y_.size())}, d_head_);
   actor_.Backward(d_head_, actor_tape_, actor_gradients_);
@@ -172,10 +181,8 @@ void Sac::Save(const StateWriter& state) const {
   memory_.Save(state.Child("memory"));
   state.Random("noise", noise_rng_);
   SaveNetwork(state.Child("actor"), actor_);
-  SaveNetwork(state.Child("critic"), critic_);
-  SaveNetwork(state.Child("critic_target"), critic_target_);
+  critic_.Save(state);
   SaveAdam(state.Child("actor_adam"), actor_adam_);
-  SaveAdam(state.Child("critic_adam"), critic_adam_);
   SaveAdam(state.Child("alpha_adam"), alpha_adam_);
   state.View("log_alpha", log_alpha_, {1});
   metrics_.Save(state.Child("metrics"));
@@ -185,10 +192,8 @@ void Sac::Load(const StateReader& state) {
   memory_.Load(state.Child("memory"));
   noise_rng_ = state.Random("noise");
   LoadNetwork(state.Child("actor"), actor_);
-  LoadNetwork(state.Child("critic"), critic_);
-  LoadNetwork(state.Child("critic_target"), critic_target_);
+  critic_.Load(state);
   LoadAdam(state.Child("actor_adam"), actor_adam_);
-  LoadAdam(state.Child("critic_adam"), critic_adam_);
   LoadAdam(state.Child("alpha_adam"), alpha_adam_);
   state.Into("log_alpha", log_alpha_, {1});
   metrics_.Load(state.Child("metrics"));

@@ -3,8 +3,7 @@
 #ifndef MSRL_AGENTS_SAC_SAC_H_
 #define MSRL_AGENTS_SAC_SAC_H_
 
-#include "msrl/agents/common/networks.h"
-#include "msrl/agents/common/off_policy.h"
+#include "msrl/agents/common/critic_agent.h"
 #include "msrl/nn/squashed_gaussian.h"
 
 namespace msrl {
@@ -30,14 +29,18 @@ struct SacConfig : OffPolicyConfig {
   }
 };
 
-class Sac : public Agent {
+class Sac : public CriticAgent {
  public:
-  // UserError on impossible settings.
-  Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed);
+  // With `branch`, the critic sees Z. UserError on impossible settings.
+  Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed,
+      const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
-  void Observe(const Experience& experience) override { memory_.Observe(experience); }
+  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                    const ConstMatrixRef& action, std::span<float> q) override;
+  void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                   std::span<float> v) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Save(const StateWriter& state) const override;
@@ -47,8 +50,10 @@ class Sac : public Agent {
   void UpdateOn(const ReplayBatch& batch);
 
   const Mlp& actor() const { return actor_; }
-  const Mlp& critic() const { return critic_; }
-  const Mlp& critic_target() const { return critic_target_; }
+  Critic& critic() override { return critic_; }
+  const Critic& critic() const override { return critic_; }
+  OffPolicyMemory& memory() override { return memory_; }
+  const OffPolicyMemory& memory() const override { return memory_; }
   double alpha() const;
 
  private:
@@ -64,20 +69,16 @@ class Sac : public Agent {
   Rng noise_rng_;
 
   MlpSpec actor_spec_;
-  MlpSpec critic_spec_;
   Mlp actor_;
-  Mlp critic_;
-  Mlp critic_target_;
+  Critic critic_;
   Adam actor_adam_;
-  Adam critic_adam_;
   Adam alpha_adam_;
   FloatBuffer log_alpha_;  // one number
 
   // workspace
-  MlpTape actor_tape_, critic_tape_, act_tape_;
+  MlpTape actor_tape_, act_tape_;
   SquashedGaussian policy_, act_policy_;
-  FloatBuffer actor_gradients_, critic_gradients_, log_prob_;
-  Eigen::MatrixXf input_;  // observation above action
+  FloatBuffer actor_gradients_, log_prob_;
   Eigen::MatrixXf noise_, d_action_, d_head_, d_q_;
   Eigen::MatrixXf act_observation_, act_noise_, act_action_;
   Eigen::RowVectorXf y_;

@@ -60,7 +60,7 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
   const SacConfig config = SmallConfig();
   Sac agent(kSpec, config, 5);
   Doubles pi = AsDoubles(agent.actor().parameters());
-  Doubles q = AsDoubles(agent.critic().parameters());
+  Doubles q = AsDoubles(agent.critic().network().parameters());
   Doubles q_target = q;
   Doubles log_alpha{std::log(config.initial_alpha)};
   PlainAdam pi_adam;
@@ -132,8 +132,8 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
     ExpectNear(Saved(agent, "critic_adam/mean", q.size()), q_adam.mean, "critic gradient", 2e-6);
     ExpectNear(Saved(agent, "actor_adam/mean", pi.size()), pi_adam.mean, "actor gradient", 2e-6);
     ExpectNear(Saved(agent, "alpha_adam/mean", 1), alpha_adam.mean, "alpha gradient", 2e-6);
-    ExpectNear(AsDoubles(agent.critic().parameters()), q, "critic");
-    ExpectNear(AsDoubles(agent.critic_target().parameters()), q_target, "critic target");
+    ExpectNear(AsDoubles(agent.critic().network().parameters()), q, "critic");
+    ExpectNear(AsDoubles(agent.critic().target_network().parameters()), q_target, "critic target");
     ExpectNear(AsDoubles(agent.actor().parameters()), pi, "actor");
     EXPECT_NEAR(agent.alpha(), std::exp(log_alpha[0]), Tol(1e-6));
     const MetricMap metrics(agent);
@@ -169,7 +169,9 @@ TEST(Sac, ATerminationHasNoSuccessor) {
     batch.next_observation.array() += 1.0F;
     Sac b(kSpec, SmallConfig(), 5);
     b.UpdateOn(batch);
-    EXPECT_EQ(AsDoubles(a.critic().parameters()) == AsDoubles(b.critic().parameters()), terminated);
+    EXPECT_EQ(AsDoubles(a.critic().network().parameters()) ==
+                  AsDoubles(b.critic().network().parameters()),
+              terminated);
     EXPECT_EQ(AsDoubles(a.actor().parameters()) == AsDoubles(b.actor().parameters()), terminated);
   }
 }

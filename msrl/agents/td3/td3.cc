@@ -25,30 +25,30 @@ const Td3Config& Checked(const Td3Config& config) {
 
 }  // namespace
 
-Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed)
+Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed,
+         const std::optional<BranchSettings>& branch)
     : config_(Checked(config)),
       action_spec_(spec.action),
       n_(spec.observation_size),
       m_(spec.action.size),
-      memory_(spec, config, seed),
+      memory_(spec, config, branch, seed),
       noise_rng_(seed, "noise"),
       actor_spec_{.input = n_,
                   .hidden = HiddenLayers(config.hidden_layers, config.hidden_width),
                   .output = m_,
                   .output_activation = Activation::kTanh},
-      critic_spec_{.input = n_ + m_, .hidden = actor_spec_.hidden, .output = 1, .members = 2},
       actor_(actor_spec_),
       actor_target_(actor_spec_),
-      critic_(critic_spec_),
-      critic_target_(critic_spec_),
+      critic_({.observation = n_,
+               .action = m_,
+               .hidden = actor_spec_.hidden,
+               .layer_norm = config.critic_layer_norm,
+               .batch = config.batch_size},
+              branch),
       actor_adam_(actor_.parameter_count()),
-      critic_adam_(critic_.parameter_count()),
       actor_tape_(actor_spec_, config.batch_size),
-      critic_tape_(critic_spec_, config.batch_size),
-      act_tape_(actor_spec_, 1),
+      act_tape_(actor_spec_, Critic::kMaxCandidates),
       actor_gradients_(actor_.parameter_count()),
-      critic_gradients_(critic_.parameter_count()),
-      input_(n_ + m_, config.batch_size),
       noise_(m_, config.batch_size),
       d_action_(m_, config.batch_size),
       d_q_(2, config.batch_size),
@@ -62,17 +62,16 @@ Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed)
   actor_.Init(init);
   critic_.Init(init);
   actor_target_ = actor_;
-  critic_target_ = critic_;
 }
 
 std::int64_t Td3::parameter_count() const {
-  return static_cast<std::int64_t>(actor_.parameter_count() + critic_.parameter_count());
+  return static_cast<std::int64_t>(actor_.parameter_count()) + critic_.parameter_count();
 }
 
-void Td3::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+bool Td3::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
   if (mode == ActMode::kExplore && memory_.IsWarmingUp()) {
     DrawUniformAction(action_spec_, rng, out);
-    return;
+    return false;
   }
   CopyObservation(situation.observation, act_observation_.col(0));
   const auto action = actor_.Forward(act_observation_, act_tape_);
@@ -83,6 +82,19 @@ void Td3::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& 
     out.values()[static_cast<std::size_t>(i)] = std::clamp(noisy, -1.0, 1.0);
   }
   RequireFinite("action", out.values());
+  return true;
+}
+
+void Td3::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                       const ConstMatrixRef& action, std::span<float> q) {
+  const Eigen::Index count = observation.cols();
+  Eigen::Map<Eigen::RowVectorXf>(q.data(), count) =
+      critic_.QNow(observation, features, action).leftCols(count).colwise().minCoeff();
+}
+
+void Td3::StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                      std::span<float> v) {
+  ActionValues(observation, features, actor_.Forward(observation, act_tape_), v);
 }
 
 void Td3::Update() {
@@ -99,44 +111,36 @@ void Td3::UpdateOn(const ReplayBatch& batch) {
   // a' = clip(pi'(o') + clip(noise)),  y = r + gamma (1 - terminated) min_i Q'_i(o', a')
   FillNormal(noise_rng_, Flat(noise_));
   const auto next_action = actor_target_.Forward(batch.next_observation, actor_tape_);
-  input_.topRows(n_) = batch.next_observation;
-  input_.bottomRows(m_) = (next_action + (spread * noise_).cwiseMax(-limit).cwiseMin(limit))
-                              .cwiseMax(-1.0F)
-                              .cwiseMin(1.0F);
-  const auto next_q = critic_target_.Forward(input_, critic_tape_);
+  critic_.actions() = (next_action + (spread * noise_).cwiseMax(-limit).cwiseMin(limit))
+                          .cwiseMax(-1.0F)
+                          .cwiseMin(1.0F);
+  const auto& next_q = critic_.TargetQ(batch.next_observation, batch.next_features);
   y_ = batch.reward + gamma * batch.continues.cwiseProduct(next_q.colwise().minCoeff());
 
   // L_Q = sum_i mean (Q_i(o, a) - y)^2
-  input_.topRows(n_) = batch.observation;
-  input_.bottomRows(m_) = batch.action;
-  const auto q = critic_.Forward(input_, critic_tape_);
+  critic_.actions() = batch.action;
+  const auto& q = critic_.Q(batch.observation, batch.features);
   d_q_ = q.rowwise() - y_;
   const double loss = static_cast<double>(d_q_.squaredNorm()) / size;
   RequireFinite("critic loss", std::span(&loss, 1));
   metrics_.Add(kCriticLoss, loss);
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
   d_q_ *= 2.0F / size;
-  critic_.Backward(d_q_, critic_tape_, critic_gradients_);
-  RequireFiniteGradients("critic", critic_gradients_);
 
   // policy and all targets follow with a delay
-  if (++updates_ % config_.policy_delay != 0) {
-    critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate);
-    return;
-  }
-  critic_adam_.Step(critic_.parameters(), critic_gradients_, config_.critic_learning_rate,
-                    critic_target_.parameters(), config_.tau);
-  UpdateActor(batch);
+  const bool due = ++updates_ % config_.policy_delay == 0;
+  critic_.Learn(d_q_, config_.critic_learning_rate, due ? config_.tau : 0.0);
+  if (due) UpdateActor(batch);
 }
 
 void Td3::UpdateActor(const ReplayBatch& batch) {
   // L_pi = -mean Q_1(o, pi(o))
-  input_.bottomRows(m_) = actor_.Forward(batch.observation, actor_tape_);
-  const auto q = critic_.Forward(input_, critic_tape_, {.first = 0, .count = 1});
-  const double loss = -static_cast<double>(q.mean());
+  critic_.actions() = actor_.Forward(batch.observation, actor_tape_);
+  const auto& q = critic_.QOfActions({.first = 0, .count = 1});
+  const double loss = -static_cast<double>(q.row(0).mean());
   RequireFinite("actor loss", std::span(&loss, 1));
   metrics_.Add(kActorLoss, loss);
-  critic_.InputGradient(minus_mean_, critic_tape_, n_, d_action_);
+  critic_.ActionGradient(minus_mean_, d_action_);
   actor_.Backward(d_action_, actor_tape_, actor_gradients_);
   RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate,
@@ -149,10 +153,8 @@ void Td3::Save(const StateWriter& state) const {
   state.Int("updates", updates_);
   SaveNetwork(state.Child("actor"), actor_);
   SaveNetwork(state.Child("actor_target"), actor_target_);
-  SaveNetwork(state.Child("critic"), critic_);
-  SaveNetwork(state.Child("critic_target"), critic_target_);
+  critic_.Save(state);
   SaveAdam(state.Child("actor_adam"), actor_adam_);
-  SaveAdam(state.Child("critic_adam"), critic_adam_);
   metrics_.Save(state.Child("metrics"));
 }
 
@@ -162,10 +164,8 @@ void Td3::Load(const StateReader& state) {
   updates_ = state.Int("updates", 0, std::numeric_limits<std::int64_t>::max());
   LoadNetwork(state.Child("actor"), actor_);
   LoadNetwork(state.Child("actor_target"), actor_target_);
-  LoadNetwork(state.Child("critic"), critic_);
-  LoadNetwork(state.Child("critic_target"), critic_target_);
+  critic_.Load(state);
   LoadAdam(state.Child("actor_adam"), actor_adam_);
-  LoadAdam(state.Child("critic_adam"), critic_adam_);
   metrics_.Load(state.Child("metrics"));
 }
 

@@ -2,8 +2,7 @@
 #ifndef MSRL_AGENTS_TD3_TD3_H_
 #define MSRL_AGENTS_TD3_TD3_H_
 
-#include "msrl/agents/common/networks.h"
-#include "msrl/agents/common/off_policy.h"
+#include "msrl/agents/common/critic_agent.h"
 
 namespace msrl {
 
@@ -28,14 +27,18 @@ struct Td3Config : OffPolicyConfig {
   }
 };
 
-class Td3 : public Agent {
+class Td3 : public CriticAgent {
  public:
-  // UserError on impossible settings.
-  Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed);
+  // With `branch`, the critic sees Z. UserError on impossible settings.
+  Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed,
+      const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
-  void Observe(const Experience& experience) override { memory_.Observe(experience); }
+  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                    const ConstMatrixRef& action, std::span<float> q) override;
+  void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                   std::span<float> v) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Save(const StateWriter& state) const override;
@@ -46,8 +49,10 @@ class Td3 : public Agent {
 
   const Mlp& actor() const { return actor_; }
   const Mlp& actor_target() const { return actor_target_; }
-  const Mlp& critic() const { return critic_; }
-  const Mlp& critic_target() const { return critic_target_; }
+  Critic& critic() override { return critic_; }
+  const Critic& critic() const override { return critic_; }
+  OffPolicyMemory& memory() override { return memory_; }
+  const OffPolicyMemory& memory() const override { return memory_; }
 
  private:
   void UpdateActor(const ReplayBatch& batch);
@@ -61,15 +66,13 @@ class Td3 : public Agent {
   std::int64_t updates_ = 0;
 
   MlpSpec actor_spec_;
-  MlpSpec critic_spec_;
   Mlp actor_, actor_target_;
-  Mlp critic_, critic_target_;
-  Adam actor_adam_, critic_adam_;
+  Critic critic_;
+  Adam actor_adam_;
 
   // workspace
-  MlpTape actor_tape_, critic_tape_, act_tape_;
-  FloatBuffer actor_gradients_, critic_gradients_;
-  Eigen::MatrixXf input_;  // observation above action
+  MlpTape actor_tape_, act_tape_;
+  FloatBuffer actor_gradients_;
   Eigen::MatrixXf noise_, d_action_, d_q_, minus_mean_;
   Eigen::MatrixXf act_observation_, act_noise_;
   Eigen::RowVectorXf y_;

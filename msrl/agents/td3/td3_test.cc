@@ -41,7 +41,7 @@ TEST(Td3, UpdatesAreThoseOfTheFormulas) {
   const Td3Config config = SmallConfig();
   Td3 agent(kSpec, config, 5);
   Doubles pi = AsDoubles(agent.actor().parameters());
-  Doubles q = AsDoubles(agent.critic().parameters());
+  Doubles q = AsDoubles(agent.critic().network().parameters());
   Doubles pi_target = pi;
   Doubles q_target = q;
   PlainAdam pi_adam;
@@ -107,9 +107,9 @@ TEST(Td3, UpdatesAreThoseOfTheFormulas) {
     if (update >= 2) {
       ExpectNear(Saved(agent, "actor_adam/mean", pi.size()), pi_adam.mean, "actor gradient", 2e-6);
     }
-    ExpectNear(AsDoubles(agent.critic().parameters()), q, "critic");
+    ExpectNear(AsDoubles(agent.critic().network().parameters()), q, "critic");
     ExpectNear(AsDoubles(agent.actor().parameters()), pi, "actor");
-    ExpectNear(AsDoubles(agent.critic_target().parameters()), q_target, "critic target");
+    ExpectNear(AsDoubles(agent.critic().target_network().parameters()), q_target, "critic target");
     ExpectNear(AsDoubles(agent.actor_target().parameters()), pi_target, "actor target");
     EXPECT_NEAR(MetricMap(agent)["loss/critic"], expected_loss, Tol(1e-5));
   }
@@ -128,14 +128,14 @@ TEST(Td3, PolicyAndTargetsWaitForTheDelay) {
   for (int update = 1; update <= 6; ++update) {
     const Doubles actor = AsDoubles(agent.actor().parameters());
     const Doubles actor_target = AsDoubles(agent.actor_target().parameters());
-    const Doubles critic = AsDoubles(agent.critic().parameters());
-    const Doubles critic_target = AsDoubles(agent.critic_target().parameters());
+    const Doubles critic = AsDoubles(agent.critic().network().parameters());
+    const Doubles critic_target = AsDoubles(agent.critic().target_network().parameters());
     agent.UpdateOn(RandomBatch(kSpec, kBatch, rng));
     const bool due = update % 3 == 0;
-    EXPECT_NE(AsDoubles(agent.critic().parameters()), critic);
+    EXPECT_NE(AsDoubles(agent.critic().network().parameters()), critic);
     EXPECT_EQ(AsDoubles(agent.actor().parameters()) != actor, due);
     EXPECT_EQ(AsDoubles(agent.actor_target().parameters()) != actor_target, due);
-    EXPECT_EQ(AsDoubles(agent.critic_target().parameters()) != critic_target, due);
+    EXPECT_EQ(AsDoubles(agent.critic().target_network().parameters()) != critic_target, due);
   }
 }
 
@@ -149,7 +149,9 @@ TEST(Td3, ATerminationHasNoSuccessor) {
     batch.next_observation.array() += 1.0F;
     Td3 b(kSpec, SmallConfig(), 5);
     b.UpdateOn(batch);
-    EXPECT_EQ(AsDoubles(a.critic().parameters()) == AsDoubles(b.critic().parameters()), terminated);
+    EXPECT_EQ(AsDoubles(a.critic().network().parameters()) ==
+                  AsDoubles(b.critic().network().parameters()),
+              terminated);
   }
 }
 

@@ -1,0 +1,41 @@
+// An agent whose critic can be asked, so that a planner can be put on top of it.
+#ifndef MSRL_AGENTS_COMMON_CRITIC_AGENT_H_
+#define MSRL_AGENTS_COMMON_CRITIC_AGENT_H_
+
+#include <span>
+
+#include "msrl/agents/common/critic.h"
+#include "msrl/agents/common/off_policy.h"
+
+namespace msrl {
+
+class CriticAgent : public Agent {
+ public:
+  // As Act. True if the choice is the policy's, false if it was drawn to explore at random.
+  virtual bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) = 0;
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override {
+    Choose(situation, mode, rng, out);
+  }
+  void Observe(const Experience& experience) override { memory().Observe(experience); }
+  LiftKind lift_kind() const override {
+    const auto& branch = critic().branch_settings();
+    return branch ? branch->lift->kind() : LiftKind::kCompact;
+  }
+
+  // Of at most Critic::kMaxCandidates states, one column each. A discrete action is its index.
+  // Q(o, Z, a): the smaller of twins.
+  virtual void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                            const ConstMatrixRef& action, std::span<float> q) = 0;
+  // V(o, Z): the best action's, or that of the policy without its noise.
+  virtual void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                           std::span<float> v) = 0;
+
+  virtual Critic& critic() = 0;
+  virtual const Critic& critic() const = 0;
+  virtual OffPolicyMemory& memory() = 0;
+  virtual const OffPolicyMemory& memory() const = 0;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_COMMON_CRITIC_AGENT_H_
