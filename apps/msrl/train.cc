@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "exit_request.h"
 #include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+#include "msrl/nn/value_branch.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/stop_signal.h"
 
@@ -22,6 +25,8 @@ namespace {
 struct TrainOptions {
   RunSpec spec;
   std::string run;
+  std::string init;
+  bool unaligned = false;
   std::string checkpoint_every = "300s";
 };
 
@@ -114,6 +119,7 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
     progress.Show(now);
   };
   options.on_warning = [&progress](const std::string& text) { progress.Say("msrl: " + text); };
+  options.on_notice = [&progress](const std::string& text) { progress.Say(text); };
   options.stop = StopRequested;
   InstallStopSignals();
   Runner runner(directory, {}, options);
@@ -142,13 +148,40 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
   }
 }
 
+// Reads a branch file and gives the agent its shape. All that can be wrong with it is said before
+// the run exists.
+std::string TakeBranch(TrainOptions& options) {
+  std::vector<std::string>& settings = options.spec.agent_settings;
+  std::string contents = ReadWholeFile(options.init, std::uintmax_t{1} << 30);
+  // the lift is checked by the agent, which knows its own
+  const ValueBranch branch = ValueBranch::Parse(std::as_bytes(std::span(contents)), options.init,
+                                                LiftId{}, Alignment::kUnaligned);
+  if (!FindAgent(options.spec.agent).id.starts_with("msrl")) {
+    throw UserError(
+        StrCat("--init needs an agent with a matrix-value branch (msrl, msrl-td3, "
+               "msrl-dqn), not '",
+               options.spec.agent, "'"));
+  }
+  settings.insert(settings.begin(), {fmt::format("branch_width={}", branch.shape().width),
+                                     fmt::format("branch_layers={}", branch.shape().layers),
+                                     fmt::format("features={}", branch.info().features.Name())});
+  if (options.unaligned) settings.emplace_back("unaligned=true");
+  options.spec.init = ContentsHash(contents);
+  const std::unique_ptr<Env> env = MakeEnv(options.spec.env, options.spec.env_settings);
+  MakeAgent(FindAgent(options.spec.agent), env->spec(), settings, options.spec.seed)
+      ->Initialise(std::as_bytes(std::span(contents)), options.init);
+  return contents;
+}
+
 void RunTrain(TrainOptions options) {
   RunOptions unused;
   SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
+  std::string init;
+  if (!options.init.empty()) init = TakeBranch(options);
   const RunSpec spec = Resolve(options.spec);
   if (options.run.empty())
     options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);
-  RunDirectory directory = RunDirectory::Create(options.run, spec);
+  RunDirectory directory = RunDirectory::Create(options.run, spec, {}, init);
   Carry(directory, options.checkpoint_every);
 }
 
@@ -176,6 +209,9 @@ void AddTrain(CLI::App& app) {
   command->add_option("--steps", options->spec.steps, "Environment steps")->required();
   command->add_option("--seed", options->spec.seed, "Seed (default 0)");
   command->add_option("--run", options->run, "Directory (default runs/ENV/AGENT/SEED)");
+  command->add_option("--init", options->init,
+                      "Branch (msrl pretrain --out) that the critic starts from");
+  command->add_flag("--unaligned", options->unaligned, "Take a branch of another lift (a control)");
   command->add_option("--set", options->spec.agent_settings, "key=value: setting of the agent")
       ->allow_extra_args(false);
   command->add_option("--env-set", options->spec.env_settings, "key=value: option of the env")

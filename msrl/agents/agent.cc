@@ -26,4 +26,9 @@ void RequireFinite(std::string_view what, std::span<const double> values) {
   RequireAllFinite(what, values);
 }
 
+void Agent::Initialise(std::span<const std::byte> /*contents*/, std::string_view source) {
+  throw UserError(StrCat("this agent takes nothing over from ", source,
+                         "; agents with a matrix-value branch do (msrl agents)"));
+}
+
 }  // namespace msrl

@@ -6,9 +6,11 @@
 #ifndef MSRL_AGENTS_AGENT_H_
 #define MSRL_AGENTS_AGENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "msrl/agents/metrics.h"
@@ -72,6 +74,12 @@ class Agent {
   // The gradient steps that are due now: none, one or, if a batch is complete, many. RunError if a
   // number goes bad.
   virtual void Update() = 0;
+
+  // Before the first step: starts from what was learned elsewhere, the contents of a file that
+  // `source` names. UserError if they don't fit, or if this agent takes nothing over.
+  virtual void Initialise(std::span<const std::byte> contents, std::string_view source);
+  // Something to tell the user once, mostly nothing.
+  virtual std::string TakeNotice() { return {}; }
 
   // Means since the last call.
   virtual void DrainMetrics(MetricSink& sink) = 0;

@@ -49,7 +49,11 @@ const Recipe& RecipeFor(const std::string& agent) {
        {16384,
         {"hidden_width=32", "rollout_steps=512", "minibatch_size=64", "learning_rate=0.002"}}},
   };
-  const auto found = recipes.find(agent);
+  // the matrix-space agents learn with the settings of their bases
+  static const std::map<std::string, std::string> bases{
+      {"msrl", "sac"}, {"msrl-td3", "td3"}, {"msrl-dqn", "dqn"}};
+  const auto base = bases.find(agent);
+  const auto found = recipes.find(base == bases.end() ? agent : base->second);
   if (found == recipes.end()) throw UserError("learning_test.cc has no settings for " + agent);
   return found->second;
 }

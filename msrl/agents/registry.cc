@@ -2,12 +2,21 @@
 
 #include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/fixed/fixed.h"
+#include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/ppo/ppo.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/agents/td3/td3.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
+namespace {
+
+std::vector<std::string> MsrlQuick() {
+  return {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40",
+          "branch_width=16"};
+}
+
+}  // namespace
 
 const std::vector<AgentEntry>& Agents() {
   static const std::vector<AgentEntry> agents{
@@ -29,6 +38,15 @@ const std::vector<AgentEntry>& Agents() {
           "sac", "Soft actor-critic with a learned temperature",
           /*discrete=*/false, /*continuous=*/true,
           {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+      MakeAgentEntry<MsrlOver<Sac, SacConfig>, MsrlConfig<SacConfig>>(
+          "msrl", "Matrix-space reinforcement learning over SAC",
+          /*discrete=*/false, /*continuous=*/true, MsrlQuick()),
+      MakeAgentEntry<MsrlOver<Td3, Td3Config>, MsrlConfig<Td3Config>>(
+          "msrl-td3", "Matrix-space reinforcement learning over TD3",
+          /*discrete=*/false, /*continuous=*/true, MsrlQuick()),
+      MakeAgentEntry<MsrlOver<Dqn, DqnConfig>, MsrlConfig<DqnConfig>>(
+          "msrl-dqn", "Matrix-space reinforcement learning over DQN",
+          /*discrete=*/true, /*continuous=*/false, MsrlQuick()),
       MakeAgentEntry<Ppo, PpoConfig>(
           "ppo", "Proximal policy optimisation with generalised advantages",
           /*discrete=*/true, /*continuous=*/true,

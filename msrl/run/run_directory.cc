@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCheckpointVersion = "1";
 constexpr std::size_t kKeptCheckpoints = 2;
+constexpr const char* kInitFile = "init.safetensors";
+constexpr std::uintmax_t kMaxInitBytes = std::uintmax_t{1} << 30;
 
 std::string UtcNow() {
   const std::time_t now = std::time(nullptr);
@@ -77,8 +79,17 @@ void RunDirectory::Lock() {
   }
 }
 
-RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
-                                  const RunParts& parts) {
+std::string ContentsHash(std::string_view contents) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  const std::uint64_t hash = StableHash(contents);
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[hash >> shift & 15U];
+  return text;
+}
+
+RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, const RunParts& parts,
+                                  std::string_view init) {
+  MSRL_CHECK_EQ(spec.init, init.empty() ? "" : ContentsHash(init));
   if (fs::exists(path / "run.json")) {
     throw UserError(
         StrCat(path.string(), " holds a run already; go on with it: msrl resume ", path.string()));
@@ -86,8 +97,9 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   if (fs::exists(path)) {
     if (!fs::is_directory(path)) throw UserError(StrCat(path.string(), " is not a directory"));
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-      // what a killed start leaves behind is hidden
-      if (!entry.path().filename().string().starts_with(".")) {
+      // what a killed start leaves behind
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(".") && name != kInitFile) {
         throw UserError(StrCat(path.string(), " is not empty and holds no run; choose another"));
       }
     }
@@ -96,12 +108,23 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   const std::string toml = ToToml(spec, parts);
   MakeFolders(path);
   RunDirectory run(path, spec);
-  // first of all: from here on the run can be resumed
+  if (!init.empty()) WriteFileAtomically(path / kInitFile, init);
+  // from here on the run can be resumed
   WriteFileAtomically(path / "run.json", json);
   run.Lock();
   WriteFileAtomically(path / "config.toml", toml);
   MakeFolders(path / "checkpoints");
   return run;
+}
+
+std::string RunDirectory::ReadInit() const {
+  const fs::path file = path_ / kInitFile;
+  std::string contents = ReadWholeFile(file, kMaxInitBytes);
+  if (ContentsHash(contents) != spec_.init) {
+    throw UserError(StrCat(file.string(), " is not what the run was made with (contents ",
+                           ContentsHash(contents), ", expected ", spec_.init, ")"));
+  }
+  return contents;
 }
 
 RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {

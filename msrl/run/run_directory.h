@@ -17,10 +17,11 @@ namespace msrl {
 
 class RunDirectory {
  public:
-  // Makes the directory (and its parents) for a resolved spec, and locks it. UserError if it holds
-  // a run already or anything else.
+  // Makes the directory (and its parents) for a resolved spec, and locks it. `init` is the contents
+  // of the file that spec.init is the hash of (ContentsHash); it is copied, so that the run stands
+  // alone. UserError if the directory holds a run already or anything else.
   static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
-                             const RunParts& parts = {});
+                             const RunParts& parts = {}, std::string_view init = {});
   // UserError if there is no run in it, or another process is running it.
   static RunDirectory OpenForWriting(const std::filesystem::path& path);
   static RunDirectory OpenForReading(const std::filesystem::path& path);
@@ -33,6 +34,9 @@ class RunDirectory {
   const RunSpec& spec() const { return spec_; }
   // A longer (or shorter) budget, written down.
   void SetSteps(std::int64_t steps, const RunParts& parts = {});
+
+  // What `init` was at creation. UserError if it is gone or changed.
+  std::string ReadInit() const;
 
   // status.json: "running", "finished", "interrupted" or "failed".
   void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;
@@ -56,6 +60,9 @@ class RunDirectory {
   RunSpec spec_;
   int lock_ = -1;
 };
+
+// 16 hexadecimal digits.
+std::string ContentsHash(std::string_view contents);
 
 // The step in a checkpoint's metadata. UserError unless the file is a checkpoint of the run with
 // this fingerprint, whole and of a version that we know.

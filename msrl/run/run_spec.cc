@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 // "key=value" of a field: its TOML literal without the quotes.
 std::string Assignment(const ConfigField& field) {
@@ -95,6 +95,7 @@ std::uint64_t RunSpec::Fingerprint() const {
   for (const std::string& setting : env_settings) text += setting + "\n";
   text += "\n";
   for (const std::string& setting : agent_settings) text += setting + "\n";
+  if (!init.empty()) text += "init " + init + "\n";
   return StableHash(text);
 }
 
@@ -117,11 +118,12 @@ RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
 }
 
 std::string ToToml(const RunSpec& spec, const RunParts& parts) {
-  std::string text = StrCat(
-      "# What this run is. A record: `msrl resume` reads run.json.\n[run]\nenv = ",
-      Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\nseed = ", spec.seed,
-      "\nsteps = ", spec.steps, "\neval_every = ", spec.eval_every,
-      "\neval_episodes = ", spec.eval_episodes, "\nlog_every = ", spec.log_every, "\n\n[env]\n");
+  std::string text =
+      StrCat("# What this run is. A record: `msrl resume` reads run.json.\n[run]\nenv = ",
+             Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\nseed = ", spec.seed,
+             "\nsteps = ", spec.steps, "\neval_every = ", spec.eval_every,
+             "\neval_episodes = ", spec.eval_episodes, "\nlog_every = ", spec.log_every,
+             spec.init.empty() ? "" : "\ninit = " + Json(spec.init).dump(), "\n\n[env]\n");
   text += ToToml(EnvFields(spec));
   text += "\n[agent]\n" + ToToml(parts.find_agent(spec.agent).options(spec.agent_settings));
   return text;
@@ -150,6 +152,7 @@ std::string ToJson(const RunSpec& spec, const RunParts& parts) {
   json["eval_every"] = spec.eval_every;
   json["eval_episodes"] = spec.eval_episodes;
   json["log_every"] = spec.log_every;
+  json["init"] = spec.init;
   return json.dump(2) + "\n";
 }
 
@@ -171,6 +174,7 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
     spec.eval_every = json.at("eval_every").get<std::int64_t>();
     spec.eval_episodes = json.at("eval_episodes").get<int>();
     spec.log_every = json.at("log_every").get<std::int64_t>();
+    spec.init = json.at("init").get<std::string>();
     spec.Check();
     if (spec.eval_every < 1) throw UserError(StrCat(source, ": eval_every must be at least 1"));
     return spec;

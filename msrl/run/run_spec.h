@@ -26,6 +26,7 @@ struct RunSpec {
       0;  // steps between evaluations; 0 at creation: a hundredth of the budget
   int eval_episodes = 10;
   std::int64_t log_every = 1000;  // steps between lines of metrics.jsonl
+  std::string init;               // hash of the file that the agent starts from; empty: of nothing
 
   // UserError on impossible values.
   void Check() const;

@@ -34,10 +34,15 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
       policy_(spec_.seed, "policy"),
       means_({"train/return", "train/length", "train/success"}) {
   if (!options_.on_warning) options_.on_warning = [](const std::string&) {};
+  if (!options_.on_notice) options_.on_notice = [](const std::string&) {};
   const std::optional<TensorFile> checkpoint = directory_.ReadNewestCheckpoint(options_.on_warning);
   if (checkpoint) {
     Load(*checkpoint);
     return;
+  }
+  if (!spec_.init.empty()) {
+    const std::string contents = directory_.ReadInit();
+    agent_->Initialise(std::as_bytes(std::span(contents)), "the run's initialisation");
   }
   log_ = std::make_unique<MetricsLog>(directory_.path(), std::nullopt);
   env_->Reset(resets_.NextU64());
@@ -134,6 +139,7 @@ void Runner::StepOnce() {
   agent_->Observe(experience);
   ++step_;
   agent_->Update();
+  if (const std::string notice = agent_->TakeNotice(); !notice.empty()) options_.on_notice(notice);
   if (!result.terminated && !result.truncated) return;
   ++episodes_;
   last_return_ = tracker_.episode_return();

@@ -32,6 +32,8 @@ struct RunOptions {
   // Called a few times per second, and after every evaluation.
   std::function<void(const RunProgress&)> on_progress;
   std::function<void(const std::string&)> on_warning;
+  // What the agent has to tell.
+  std::function<void(const std::string&)> on_notice;
   // Asked at every step, also in evaluations.
   std::function<bool()> stop;
 };

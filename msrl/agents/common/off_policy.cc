@@ -26,7 +26,9 @@ ReplayConfig MakeReplayConfig(const EnvSpec& spec, const OffPolicyConfig& config
           .feature_size = feature_count,
           .lift = branch ? branch->lift : nullptr,
           .one_hot_code = discrete,
-          .code_size = discrete ? 0 : std::min(spec.action.size, kActionCodeSize)};
+          .code_size = discrete                   ? 0
+                       : spec.action_code.empty() ? std::min(spec.action.size, kActionCodeSize)
+                                                  : kActionCodeSize};
 }
 
 }  // namespace

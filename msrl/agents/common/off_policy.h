@@ -50,6 +50,8 @@ class OffPolicyMemory {
 
   void Observe(const Experience& experience);
   bool IsWarmingUp() const { return steps_ < config_.random_steps; }
+  // Whether the last step was the last random one.
+  bool WarmUpEnds() const { return steps_ == config_.random_steps; }
   // Updates that are due after a step.
   int UpdatesDue() const { return IsWarmingUp() ? 0 : config_.updates_per_step; }
   // A new batch; valid until the next call.

@@ -1,0 +1,92 @@
+#include "msrl/agents/msrl/msrl.h"
+
+#include <cmath>
+#include <utility>
+
+#include "msrl/agents/msrl/transfer_predictor.h"
+#include "msrl/core/check.h"
+#include "msrl/env/spec.h"
+
+namespace msrl {
+namespace {
+
+enum Metric : std::size_t { kPredictor, kAmplitude };
+
+}  // namespace
+
+std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
+  if (!settings.matrix) return std::nullopt;
+  if (!(settings.branch_rate >= 0.0)) {
+    throw UserError(
+        StrCat("setting 'branch_rate' must not be negative, got ", settings.branch_rate));
+  }
+  if (!(settings.anchor >= 0.0)) {
+    throw UserError(StrCat("setting 'anchor' must not be negative, got ", settings.anchor));
+  }
+  if (!std::isfinite(settings.branch_scale) || !std::isfinite(settings.residual_scale)) {
+    throw UserError("settings 'branch_scale' and 'residual_scale' must be finite");
+  }
+  return BranchSettings{.lift = CompactLift(LiftKindFromName(settings.lift)),
+                        .features = MatrixFeatureOptions::FromName(settings.features),
+                        .shape = {.width = settings.branch_width, .layers = settings.branch_layers},
+                        .hidden_input = settings.branch_hidden,
+                        .trained = settings.init_mode != "frozen",
+                        .rate = settings.branch_rate,
+                        .anchor = settings.init_mode == "anchored" ? settings.anchor : 0.0,
+                        .residual_scale = settings.residual_scale};
+}
+
+Msrl::Msrl(const EnvSpec& /*spec*/, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
+           std::uint64_t /*seed*/)
+    : settings_(settings),
+      base_(std::move(base)),
+      metrics_({"transfer/predictor", "transfer/amplitude"}) {}
+
+void Msrl::Initialise(std::span<const std::byte> contents, std::string_view source) {
+  const auto& branch = base_->critic().branch_settings();
+  if (!branch) throw UserError(StrCat("without the matrix there is no branch for ", source));
+  ValueBranch loaded =
+      ValueBranch::Parse(contents, source, branch->lift->id(),
+                         settings_.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
+  if (settings_.init_mode == "random") return;
+  loaded.Rescale(settings_.branch_scale, 0.0);
+  base_->critic().InitBranch(loaded);
+}
+
+void Msrl::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
+  base_->Act(situation, mode, rng, out);
+}
+
+void Msrl::Observe(const Experience& experience) { base_->Observe(experience); }
+
+void Msrl::Update() {
+  const OffPolicyMemory& memory = base_->memory();
+  if (memory.WarmUpEnds() && base_->critic().has_branch()) {
+    const TransferPredictor predictor = PredictTransfer(base_->critic().branch(), memory.replay());
+    metrics_.Add(kPredictor, predictor.correlation);
+    metrics_.Add(kAmplitude, predictor.amplitude);
+    notice_ = StrCat("transfer predictor after ", memory.steps(),
+                     " random steps: correlation of F with progress ", predictor.correlation,
+                     ", amplitude ", predictor.amplitude);
+  }
+  base_->Update();
+}
+
+std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
+
+void Msrl::DrainMetrics(MetricSink& sink) {
+  base_->DrainMetrics(sink);
+  metrics_.Drain(sink);
+}
+
+void Msrl::Save(const StateWriter& state) const {
+  base_->Save(state);
+  metrics_.Save(state.Child("msrl_metrics"));
+}
+
+void Msrl::Load(const StateReader& state) {
+  base_->Load(state);
+  metrics_.Load(state.Child("msrl_metrics"));
+}
+
+}  // namespace msrl

@@ -1,0 +1,100 @@
+// Matrix-space reinforcement learning: a base agent whose critic sees the prefix matrix Z,
+//   Q(o, Z, a) = F(Z) + R(o, a, h(Z)).
+// F and h may come from source pretraining. Without the matrix it is its base, bit for bit.
+// docs/agents/msrl.md
+#ifndef MSRL_AGENTS_MSRL_MSRL_H_
+#define MSRL_AGENTS_MSRL_MSRL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "msrl/agents/common/critic_agent.h"
+
+namespace msrl {
+
+struct MsrlSettings {
+  bool matrix = true;
+  std::string lift = "compact";
+  std::string features = "selected+endpoints";
+  int branch_width = 64;
+  int branch_layers = 2;
+  bool branch_hidden = true;
+  double branch_rate = 0.3;
+  double branch_scale = 1.0;
+  double residual_scale = 0.1;
+  std::string init_mode = "plain";
+  double anchor = 1e-3;
+  bool unaligned = false;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("matrix", matrix, "whether the critic sees Z");
+    visit("lift", lift, "what Z is made of", {"compact", "compact-no-action", "compact-no-reward"});
+    visit("features", features, "what networks see of Z",
+          {"selected+endpoints", "selected", "all+endpoints", "all"});
+    visit("branch_width", branch_width, "width of the branch's hidden layers");
+    visit("branch_layers", branch_layers, "hidden layers of the branch");
+    visit("branch_hidden", branch_hidden, "whether R sees h(Z)");
+    visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's");
+    visit("branch_scale", branch_scale, "factor of F when a branch is taken over");
+    visit("residual_scale", residual_scale, "factor of R's last layer at the start");
+    visit("init_mode", init_mode,
+          "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
+          "or random weights in its place",
+          {"plain", "anchored", "frozen", "random"});
+    visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)");
+    visit("unaligned", unaligned, "take over a branch of another lift (a control)");
+  }
+};
+
+// All settings of the base and those of the matrix.
+template <typename BaseConfig>
+struct MsrlConfig : BaseConfig, MsrlSettings {
+  template <typename V>
+  void Fields(V&& visit) {
+    BaseConfig::Fields(visit);
+    MsrlSettings::Fields(visit);
+  }
+};
+
+// What the base's critic gets; empty without the matrix. UserError on impossible settings.
+std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings);
+
+class Msrl : public Agent {
+ public:
+  Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
+       std::uint64_t seed);
+
+  LiftKind lift_kind() const override { return base_->lift_kind(); }
+  std::int64_t parameter_count() const override { return base_->parameter_count(); }
+  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void Observe(const Experience& experience) override;
+  void Update() override;
+  void Initialise(std::span<const std::byte> contents, std::string_view source) override;
+  std::string TakeNotice() override;
+  void DrainMetrics(MetricSink& sink) override;
+  void Save(const StateWriter& state) const override;
+  void Load(const StateReader& state) override;
+
+  const CriticAgent& base() const { return *base_; }
+
+ private:
+  MsrlSettings settings_;
+  std::unique_ptr<CriticAgent> base_;
+  std::string notice_;
+  MetricMeans metrics_;
+};
+
+// An Msrl over a Base with the constructor (spec, config, seed, branch settings).
+template <typename Base, typename BaseConfig>
+class MsrlOver : public Msrl {
+ public:
+  MsrlOver(const EnvSpec& spec, const MsrlConfig<BaseConfig>& config, std::uint64_t seed)
+      : Msrl(spec, config, std::make_unique<Base>(spec, config, seed, MakeBranchSettings(config)),
+             seed) {}
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_MSRL_MSRL_H_

@@ -1,0 +1,25 @@
+// Will a branch help here? Asked of random steps, before any learning.
+#ifndef MSRL_AGENTS_MSRL_TRANSFER_PREDICTOR_H_
+#define MSRL_AGENTS_MSRL_TRANSFER_PREDICTOR_H_
+
+#include "msrl/data/replay.h"
+#include "msrl/nn/value_branch.h"
+
+namespace msrl {
+
+struct TransferPredictor {
+  // Pearson correlation of F(Z_{t+10}) - F(Z_t) with the progress |g_t| - |g_{t+10}|, where g is
+  // the geometry's "where is the goal" (slots 2 and 3); 0 if either never varies.
+  double correlation = 0.0;
+  // Root mean square of F(Z_{t+10}) - F(Z_t): how loudly the branch speaks.
+  double amplitude = 0.0;
+  std::int64_t pairs = 0;
+};
+
+// Over all pairs of states kPredictorGap steps apart in a replay with matrices.
+inline constexpr int kPredictorGap = 10;
+TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& replay);
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_MSRL_TRANSFER_PREDICTOR_H_
