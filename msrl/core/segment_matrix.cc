@@ -75,6 +75,11 @@ void SegmentMatrix::AddSteps(const Eigen::Ref<const Eigen::MatrixXd>& psi) {
   internal::PackedSyrk(psi.data(), dim(), psi.cols(), psi.outerStride(), packed_.data());
 }
 
+void SegmentMatrix::AddPacked(std::span<const double> packed) {
+  MSRL_CHECK_EQ(packed.size(), packed_.size());
+  for (std::size_t k = 0; k < packed_.size(); ++k) packed_[k] += packed[k];
+}
+
 void SegmentMatrix::SetZero() { std::fill(packed_.begin(), packed_.end(), 0.0); }
 
 SegmentMatrix& SegmentMatrix::operator+=(const SegmentMatrix& other) {

@@ -37,6 +37,8 @@ class SegmentMatrix {
   void AddStep(const Eigen::Ref<const Eigen::VectorXd>& psi);
   // += sum over the columns psi_t of psi_t psi_t^T: one blocked SYRK.
   void AddSteps(const Eigen::Ref<const Eigen::MatrixXd>& psi);
+  // += a matrix of the same lift, given as its m(m+1)/2 packed numbers. No allocation.
+  void AddPacked(std::span<const double> packed);
   void SetZero();
 
   // UserError if the lifts differ.

@@ -13,14 +13,6 @@ using Eigen::Index;
 using internal::PackedRank1Update;
 using internal::PackedSize;
 
-template <typename T>
-void Replay::Table<T>::Allocate(std::int64_t row_count, std::int64_t row_width) {
-  rows = row_count;
-  width = row_width;
-  // not filled: pages are taken from the system when they are first written
-  data = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(rows * width));
-}
-
 Replay::Replay(ReplayConfig config) : config_(std::move(config)) {
   if (config_.capacity < 2 || config_.capacity > 1'000'000'000) {
     throw UserError(StrCat("a replay of ", config_.capacity,

@@ -4,13 +4,13 @@
 
 #include <Eigen/Core>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "msrl/core/lift.h"
 #include "msrl/core/rng.h"
 #include "msrl/core/segment_matrix.h"
+#include "msrl/data/lazy_table.h"
 #include "msrl/data/state.h"
 
 namespace msrl {
@@ -114,19 +114,8 @@ class Replay {
     kTruncated = 4,
     kFirst = 8,  // first state of an episode
   };
-  // Fixed storage, `width` numbers per row.
   template <typename T>
-  struct Table {
-    std::unique_ptr<T[]> data;
-    std::int64_t rows = 0;
-    std::int64_t width = 0;
-
-    void Allocate(std::int64_t row_count, std::int64_t row_width);
-    std::span<T> Row(std::int64_t i) const {
-      return {data.get() + i * width, static_cast<std::size_t>(width)};
-    }
-    std::int64_t bytes() const { return rows * width * static_cast<std::int64_t>(sizeof(T)); }
-  };
+  using Table = LazyTable<T>;
 
   std::int64_t Slot(std::int64_t row) const { return row % config_.capacity; }
   std::int64_t AnchorSlot(std::int64_t row) const {

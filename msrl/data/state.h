@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "msrl/core/rng.h"
@@ -37,6 +38,12 @@ class StateWriter {
   void View(std::string_view name, std::span<const double> values, Shape shape) const;
   void View(std::string_view name, std::span<const std::int64_t> values, Shape shape) const;
   void View(std::string_view name, std::span<const std::uint8_t> values, Shape shape) const;
+
+  // For arrays that would not live long enough.
+  template <typename T>
+  void Copy(std::string_view name, std::span<const T> values, Shape shape) const {
+    file_->AddCopy(Name(name), values, std::move(shape));
+  }
 
   void Int(std::string_view name, std::int64_t value) const;
   void Word(std::string_view name, std::uint64_t value) const;
