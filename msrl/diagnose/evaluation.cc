@@ -109,16 +109,4 @@ Index Nearest(const Eigen::VectorXd& query, const Eigen::MatrixXd& gallery) {
   return best;
 }
 
-double Auroc(std::span<const double> positives, std::span<const double> negatives) {
-  MSRL_CHECK(!positives.empty() && !negatives.empty());
-  std::vector<double> sorted(negatives.begin(), negatives.end());
-  std::sort(sorted.begin(), sorted.end());
-  double wins = 0.0;
-  for (const double score : positives) {
-    const auto [low, high] = std::equal_range(sorted.begin(), sorted.end(), score);
-    wins += static_cast<double>(low - sorted.begin()) + 0.5 * static_cast<double>(high - low);
-  }
-  return wins / (static_cast<double>(positives.size()) * static_cast<double>(sorted.size()));
-}
-
 }  // namespace msrl

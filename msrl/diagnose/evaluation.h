@@ -1,4 +1,4 @@
-// How diagnostics are scored: noise, descriptors cut down to blocks, ridge classifiers, AUROC.
+// How diagnostics are scored: noise, descriptors cut down to blocks, ridge classifiers.
 #ifndef MSRL_DIAGNOSE_EVALUATION_H_
 #define MSRL_DIAGNOSE_EVALUATION_H_
 
@@ -66,10 +66,6 @@ class RidgeClassifier {
 
 // Index of the column of `gallery` nearest to the query.
 Index Nearest(const Eigen::VectorXd& query, const Eigen::MatrixXd& gallery);
-
-// Area under the ROC curve: the probability that a positive scores higher than a negative, ties
-// counted half. InvariantError if one of the sets is empty.
-double Auroc(std::span<const double> positives, std::span<const double> negatives);
 
 }  // namespace msrl
 

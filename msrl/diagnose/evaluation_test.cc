@@ -13,27 +13,6 @@ namespace {
 
 using testing::Tol;
 
-TEST(Auroc, ByHand) {
-  const std::array high{3.0, 4.0};
-  const std::array low{1.0, 2.0};
-  EXPECT_EQ(Auroc(high, low), 1.0);
-  EXPECT_EQ(Auroc(low, high), 0.0);
-  // pairs: 1>0, 1=1 (half), 2>0, 2>1
-  const std::array positives{1.0, 2.0};
-  const std::array negatives{0.0, 1.0};
-  EXPECT_EQ(Auroc(positives, negatives), 3.5 / 4.0);
-  const std::array same{5.0, 5.0, 5.0};
-  EXPECT_EQ(Auroc(same, same), 0.5);
-  EXPECT_THROW(Auroc({}, same), InvariantError);
-}
-
-TEST(Auroc, HandlesInfinities) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::array positives{kInfinity, 1.0};
-  const std::array negatives{0.0, kInfinity};
-  EXPECT_EQ(Auroc(positives, negatives), (1.0 + 0.5 + 1.0 + 0.0) / 4.0);
-}
-
 TEST(RidgeClassifier, LearnsASeparableProblemAndNotNoise) {
   Rng rng(0, "ridge");
   const auto draw = [&](int count, bool informative, std::vector<int>& labels) {

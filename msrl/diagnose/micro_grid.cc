@@ -14,6 +14,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/gluing.h"
 #include "msrl/core/obstruction.h"
+#include "msrl/core/statistics.h"
 #include "msrl/diagnose/descriptor_scan.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/statistics.h"
 #include "msrl/diagnose/evaluation.h"
 #include "msrl/diagnose/grid_walks.h"
 

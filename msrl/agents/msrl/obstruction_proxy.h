@@ -1,0 +1,193 @@
+// The learned obstruction filter g_omega(o, Z, o^, Z^): the probability that a composed future is
+// not realizable (paper, "Admissible composed futures"). docs/obstruction.md
+//
+//   ObstructionProxy proxy(spec.observation_size, features.size(), config, seed);
+//   proxy.Predict(o, z, tails, segments, probability);   // k candidates that start in one state
+//   if (proxy.Keeps(probability[i])) ...                 // everything until proxy.ready()
+//   proxy.Add(o, z, tail, segment, OutcomeDiffers(...), probability[i]);   // its outcome is known
+//   proxy.Add(o, z, o_next, psi_features, false, std::nullopt);            // a real continuation
+//   proxy.Update();                                      // once per environment step
+#ifndef MSRL_AGENTS_MSRL_OBSTRUCTION_PROXY_H_
+#define MSRL_AGENTS_MSRL_OBSTRUCTION_PROXY_H_
+
+#include <Eigen/Core>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "msrl/agents/metrics.h"
+#include "msrl/core/rng.h"
+#include "msrl/data/state.h"
+#include "msrl/env/env.h"
+#include "msrl/nn/adam.h"
+#include "msrl/nn/mlp.h"
+#include "msrl/nn/running_normalizer.h"
+
+namespace msrl {
+
+struct ObstructionConfig {
+  double threshold = 0.55;
+  double tolerance = 0.25;
+  int width = 64;
+  int layers = 2;
+  int batch = 64;
+  double learning_rate = 1e-3;
+  double weight_decay = 0.01;
+  int update_every = 8;
+  int memory = 4096;
+  int min_each = 32;
+  int min_updates = 100;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("obstruction_threshold", threshold,
+          "candidates are kept up to this probability of not being realizable");
+    visit("obstruction_tolerance", tolerance,
+          "largest error of a geometry slot with which a predicted outcome still holds");
+    visit("obstruction_width", width, "width of the proxy's hidden layers");
+    visit("obstruction_layers", layers, "hidden layers of the proxy");
+    visit("obstruction_batch", batch, "compositions per update, half of them obstructed");
+    visit("obstruction_learning_rate", learning_rate, "Adam step size of the proxy");
+    visit("obstruction_weight_decay", weight_decay, "decoupled weight decay of the proxy");
+    visit("obstruction_update_every", update_every, "environment steps per update of the proxy");
+    visit("obstruction_memory", memory, "compositions with known outcome that are kept");
+    visit("obstruction_min_each", min_each,
+          "obstructed and realizable compositions before the first update");
+    visit("obstruction_min_updates", min_updates, "updates before the proxy removes anything");
+  }
+};
+
+// UserError that names the setting.
+void RequireValid(const ObstructionConfig& config);
+
+// Whether the state that was reached is another than the one that a segment's tail foretold: some
+// slot of the aligned geometry is off by more than `tolerance`. The slots have typical magnitude 1
+// everywhere, so one tolerance serves all tasks. Sizes must be equal.
+bool OutcomeDiffers(std::span<const double> real, std::span<const double> foretold,
+                    double tolerance);
+
+// The dear check: tries a composition in the environment itself and puts everything back.
+class SimulationCheck {
+ public:
+  explicit SimulationCheck(double tolerance) : tolerance_(tolerance) {}
+
+  // Plays the actions from the present state and compares with the tail's geometry (kGeometrySize).
+  // True also if the episode terminates before the last action. Empty if a time limit cuts it
+  // before: then nothing is known. The environment is afterwards as before, also after an exception.
+  std::optional<bool> Obstructed(Env& env, std::span<const ActionBuffer> actions,
+                                 std::span<const double> tail_geometry);
+  // Steps that were simulated; they are not part of any budget, so they have to be reported.
+  std::int64_t simulated_steps() const { return simulated_steps_; }
+
+  void Save(const StateWriter& state) const;
+  void Load(const StateReader& state);
+
+ private:
+  double tolerance_;
+  std::int64_t simulated_steps_ = 0;
+};
+
+class ObstructionProxy {
+ public:
+  using ConstVectorRef = Eigen::Ref<const Eigen::VectorXf>;
+
+  // Judged candidates that metrics and base rate look back on.
+  static constexpr int kWindow = 1000;
+
+  // UserError on impossible settings. Random streams: "obstruction-init", "obstruction-replay".
+  ObstructionProxy(int observation_size, int feature_size, const ObstructionConfig& config,
+                   std::uint64_t seed);
+
+  const ObstructionConfig& config() const { return config_; }
+  std::int64_t parameter_count() const;
+  // Whether it has seen and learned enough to remove candidates.
+  bool ready() const { return updates_ >= config_.min_updates; }
+  bool Keeps(float probability) const {
+    return !ready() || probability <= static_cast<float>(config_.threshold);
+  }
+
+  // Probabilities of k candidates that start in (o, Z): o (n) and features of Z (f), tails'
+  // observations (n x k) and features of the segments' matrices Z^ - Z (f x k). Changes nothing
+  // that is saved; no allocation.
+  void Predict(const ConstVectorRef& o, const ConstVectorRef& z,
+               const ConstMatrixRef& tail_observations, const ConstMatrixRef& segment_features,
+               std::span<float> probability);
+  // For the metric of how many candidates are removed: what Predict said in a training step.
+  void CountFiltered(std::span<const float> probability);
+
+  // A composition whose outcome is known. `predicted` is what Predict said of it; empty for real
+  // continuations, which are no candidates: they teach, but count neither for metrics nor for the
+  // base rate. RunError on numbers that are not finite. No allocation.
+  void Add(const ConstVectorRef& o, const ConstVectorRef& z, const ConstVectorRef& tail,
+           const ConstVectorRef& segment, bool obstructed, std::optional<float> predicted);
+  // To be called once per environment step: every update_every-th call is one gradient step, if
+  // enough of both classes is known. RunError if a number goes bad. No allocation.
+  void Update();
+
+  // Examples in memory.
+  int obstructed_count() const { return rings_[kObstructed].size; }
+  int realizable_count() const { return rings_[kRealized].size + rings_[kReal].size; }
+  std::int64_t updates() const { return updates_; }
+  // Share of obstructed ones among the last judged candidates, drawn a little towards one half.
+  double base_rate() const;
+  const Mlp& network() const { return network_; }
+
+  // obstruction/auroc, ece, brier, base_rate (over the window, while it has both classes), removed
+  // and loss (since the last call).
+  void DrainMetrics(MetricSink& sink);
+
+  void Save(const StateWriter& state) const;
+  // Into a proxy made with the same sizes and settings; UserError on what does not fit.
+  void Load(const StateReader& state);
+
+ private:
+  // Realized candidates and real continuations are kept apart, so that neither crowds out the
+  // other: a proxy that only knows real continuations learns to spot what is composed.
+  enum Kind : std::size_t { kObstructed, kRealized, kReal, kKinds };
+  struct Ring {
+    Eigen::MatrixXf examples;  // inputs as they came, one per column
+    int size = 0;
+    int next = 0;
+  };
+
+  bool CanLearn() const {
+    return obstructed_count() >= config_.min_each && realizable_count() >= config_.min_each;
+  }
+  const Ring& DrawRing(bool obstructed);
+  void LearnOnce();
+  void Judge(float predicted, bool obstructed);
+  // log(p / (1 - p)) of the base rate: the network's own odds are those of equally large classes.
+  float BaseRateLogit() const;
+
+  ObstructionConfig config_;
+  int n_;  // size of an observation
+  int f_;  // size of matrix features
+  MlpSpec spec_;
+  Mlp network_;
+  Adam adam_;
+  Rng rng_;
+  // One for o and o^: what matters is their difference.
+  RunningNormalizer normalizer_;
+  std::array<Ring, kKinds> rings_;
+  std::int64_t steps_ = 0;
+  std::int64_t updates_ = 0;
+
+  // the last judged candidates, a ring
+  std::vector<double> judged_probability_;
+  std::vector<std::uint8_t> judged_obstructed_;
+  int judged_ = 0;
+  int next_judged_ = 0;
+  int judged_positives_ = 0;
+  MetricMeans metrics_;
+
+  // workspace
+  MlpTape tape_, predict_tape_;
+  Eigen::MatrixXf input_, predict_input_, d_logit_;
+  FloatBuffer gradients_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_MSRL_OBSTRUCTION_PROXY_H_
