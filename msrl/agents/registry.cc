@@ -12,8 +12,9 @@ namespace msrl {
 namespace {
 
 std::vector<std::string> MsrlQuick() {
-  return {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40",
-          "branch_width=16"};
+  return {"hidden_width=16",  "batch_size=16",          "replay_size=120",
+          "random_steps=40",  "branch_width=16",        "library_size=50",
+          "context_radius=5", "obstruction_min_each=2", "obstruction_min_updates=2"};
 }
 
 }  // namespace

@@ -36,11 +36,16 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
                         .residual_scale = settings.residual_scale};
 }
 
-Msrl::Msrl(const EnvSpec& /*spec*/, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
-           std::uint64_t /*seed*/)
+Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
+           std::uint64_t seed)
     : settings_(settings),
       base_(std::move(base)),
-      metrics_({"transfer/predictor", "transfer/amplitude"}) {}
+      metrics_({"transfer/predictor", "transfer/amplitude"}) {
+  RequireValid(settings.planner);
+  if (!settings.planner.library) return;
+  planner_.emplace(spec, settings.planner, CompactLift(LiftKindFromName(settings.lift)),
+                   MatrixFeatureOptions::FromName(settings.features), settings.matrix, seed);
+}
 
 void Msrl::Initialise(std::span<const std::byte> contents, std::string_view source) {
   const auto& branch = base_->critic().branch_settings();
@@ -54,10 +59,16 @@ void Msrl::Initialise(std::span<const std::byte> contents, std::string_view sour
 }
 
 void Msrl::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  base_->Act(situation, mode, rng, out);
+  const bool by_policy = base_->Choose(situation, mode, rng, out);
+  if (by_policy && planner_ && settings_.planner.lookahead) {
+    planner_->Improve(situation, mode == ActMode::kExplore, *base_, out);
+  }
 }
 
-void Msrl::Observe(const Experience& experience) { base_->Observe(experience); }
+void Msrl::Observe(const Experience& experience) {
+  base_->Observe(experience);
+  if (planner_) planner_->Observe(experience);
+}
 
 void Msrl::Update() {
   const OffPolicyMemory& memory = base_->memory();
@@ -70,6 +81,7 @@ void Msrl::Update() {
                      ", amplitude ", predictor.amplitude);
   }
   base_->Update();
+  if (planner_) planner_->Update();
 }
 
 std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
@@ -77,16 +89,19 @@ std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
 void Msrl::DrainMetrics(MetricSink& sink) {
   base_->DrainMetrics(sink);
   metrics_.Drain(sink);
+  if (planner_) planner_->DrainMetrics(sink);
 }
 
 void Msrl::Save(const StateWriter& state) const {
   base_->Save(state);
   metrics_.Save(state.Child("msrl_metrics"));
+  if (planner_) planner_->Save(state);
 }
 
 void Msrl::Load(const StateReader& state) {
   base_->Load(state);
   metrics_.Load(state.Child("msrl_metrics"));
+  if (planner_) planner_->Load(state);
 }
 
 }  // namespace msrl

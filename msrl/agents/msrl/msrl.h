@@ -1,7 +1,7 @@
 // Matrix-space reinforcement learning: a base agent whose critic sees the prefix matrix Z,
-//   Q(o, Z, a) = F(Z) + R(o, a, h(Z)).
-// F and h may come from source pretraining. Without the matrix it is its base, bit for bit.
-// docs/agents/msrl.md
+//   Q(o, Z, a) = F(Z) + R(o, a, h(Z)),
+// and that looks ahead over a library of segments. F and h may come from source pretraining.
+// Without matrix and library it is its base, bit for bit. docs/agents/msrl.md
 #ifndef MSRL_AGENTS_MSRL_MSRL_H_
 #define MSRL_AGENTS_MSRL_MSRL_H_
 
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "msrl/agents/common/critic_agent.h"
+#include "msrl/agents/msrl/planner.h"
 
 namespace msrl {
 
@@ -26,6 +27,7 @@ struct MsrlSettings {
   std::string init_mode = "plain";
   double anchor = 1e-3;
   bool unaligned = false;
+  PlannerSettings planner;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -45,6 +47,7 @@ struct MsrlSettings {
           {"plain", "anchored", "frozen", "random"});
     visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)");
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
+    planner.Fields(visit);
   }
 };
 
@@ -67,7 +70,9 @@ class Msrl : public Agent {
        std::uint64_t seed);
 
   LiftKind lift_kind() const override { return base_->lift_kind(); }
-  std::int64_t parameter_count() const override { return base_->parameter_count(); }
+  std::int64_t parameter_count() const override {
+    return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0);
+  }
   void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
   void Observe(const Experience& experience) override;
   void Update() override;
@@ -78,10 +83,12 @@ class Msrl : public Agent {
   void Load(const StateReader& state) override;
 
   const CriticAgent& base() const { return *base_; }
+  const std::optional<Planner>& planner() const { return planner_; }
 
  private:
   MsrlSettings settings_;
   std::unique_ptr<CriticAgent> base_;
+  std::optional<Planner> planner_;
   std::string notice_;
   MetricMeans metrics_;
 };

@@ -322,9 +322,8 @@ void ObstructionProxy::Load(const StateReader& state) {
     const bool full = ring.size == capacity;
     ring.next =
         static_cast<int>(child.Int("next", full ? 0 : ring.size, full ? capacity - 1 : ring.size));
-    const auto values =
-        std::span(ring.examples.data(),
-                  static_cast<std::size_t>(ring.size) * static_cast<std::size_t>(spec_.input));
+    const auto values = std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
+                                                            static_cast<std::size_t>(spec_.input));
     child.Into("examples", values, {ring.size, spec_.input});
     if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
       child.Fail("examples", "holds a number that is not finite");

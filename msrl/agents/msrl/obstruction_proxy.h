@@ -75,7 +75,8 @@ class SimulationCheck {
 
   // Plays the actions from the present state and compares with the tail's geometry (kGeometrySize).
   // True also if the episode terminates before the last action. Empty if a time limit cuts it
-  // before: then nothing is known. The environment is afterwards as before, also after an exception.
+  // before: then nothing is known. The environment is afterwards as before, also after an
+  // exception.
   std::optional<bool> Obstructed(Env& env, std::span<const ActionBuffer> actions,
                                  std::span<const double> tail_geometry);
   // Steps that were simulated; they are not part of any budget, so they have to be reported.

@@ -488,7 +488,6 @@ TEST(SimulationCheck, KnowsEndsAndTimeLimits) {
 
 // --- learning in real environments -----------------------------------------------------------
 
-
 // Plays the instance of the seed several times with mixed behaviour; `visit(situation)` sees every
 // state that has a future, `saw(experience)` what came of it.
 template <typename Visit, typename Saw>
@@ -605,7 +604,7 @@ Scores Evaluate(ObstructionProxy& proxy, const std::vector<Composition>& composi
 
 void Train(ObstructionProxy& proxy, const std::vector<Composition>& compositions) {
   for (const Composition& c : compositions) Feed(proxy, c);
-  while (proxy.updates() < (getenv("UPD")?atoi(getenv("UPD")):2000)) proxy.Update();
+  while (proxy.updates() < (getenv("UPD") ? atoi(getenv("UPD")) : 2000)) proxy.Update();
 }
 
 struct Task {
@@ -622,39 +621,40 @@ TEST_P(ObstructionLearning, FindsObstructionInNewLayouts) {
   const char* const seeds = std::getenv("SEEDS");
   const int ns = seeds ? std::atoi(seeds) : 1;
   for (std::uint64_t seed = 1; seed <= (std::uint64_t)ns; ++seed) {
-  const std::vector<Composition> train = Compose(task.env, "train", getenv("N")?atoi(getenv("N")):60, seed);
-  const std::vector<Composition> test = Compose(task.env, "held-out", 20, 100 + seed);
-  const auto obstructed = std::ranges::count_if(test, &Composition::obstructed);
-  const double base = static_cast<double>(obstructed) / static_cast<double>(test.size());
+    const std::vector<Composition> train =
+        Compose(task.env, "train", getenv("N") ? atoi(getenv("N")) : 60, seed);
+    const std::vector<Composition> test = Compose(task.env, "held-out", 20, 100 + seed);
+    const auto obstructed = std::ranges::count_if(test, &Composition::obstructed);
+    const double base = static_cast<double>(obstructed) / static_cast<double>(test.size());
 
-  ObstructionConfig config;
-  const int n = static_cast<int>(train[0].o.size());
-  const int f = static_cast<int>(train[0].z.size());
-  if (getenv("WD")) config.weight_decay = atof(getenv("WD"));
-  if (getenv("WIDTH")) config.width = atoi(getenv("WIDTH"));
-  if (getenv("LAYERS")) config.layers = atoi(getenv("LAYERS"));
-  ObstructionProxy proxy(n, f, config, seed);
-  const Scores untrained = Evaluate(proxy, test);
-  Train(proxy, train);
-  const Scores trained = Evaluate(proxy, test);
-  const Scores fitted = Evaluate(proxy, train);
+    ObstructionConfig config;
+    const int n = static_cast<int>(train[0].o.size());
+    const int f = static_cast<int>(train[0].z.size());
+    if (getenv("WD")) config.weight_decay = atof(getenv("WD"));
+    if (getenv("WIDTH")) config.width = atoi(getenv("WIDTH"));
+    if (getenv("LAYERS")) config.layers = atoi(getenv("LAYERS"));
+    ObstructionProxy proxy(n, f, config, seed);
+    const Scores untrained = Evaluate(proxy, test);
+    Train(proxy, train);
+    const Scores trained = Evaluate(proxy, test);
+    const Scores fitted = Evaluate(proxy, train);
 
-  std::vector<Composition> lied = train;
-  Rng rng(seed, "shuffle");
-  for (std::size_t i = lied.size() - 1; i > 0; --i) {
-    const auto j = static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i) + 1));
-    const bool keep = lied[i].obstructed;
-    lied[i].obstructed = lied[j].obstructed;
-    lied[j].obstructed = keep;
-  }
-  ObstructionProxy shuffled_proxy(n, f, config, seed);
-  Train(shuffled_proxy, lied);
-  const Scores shuffled = Evaluate(shuffled_proxy, test);
-  std::cout << task.env << " seed " << seed << ": " << train.size() << " + " << test.size()
-            << " compositions, obstructed " << base << ", AUROC trained " << trained.auroc
-            << ", untrained " << untrained.auroc << ", shuffled " << shuffled.auroc << ", fitted " << fitted.auroc
-            << "; ECE " << trained.ece << ", Brier " << trained.brier << " (constant "
-            << base * (1.0 - base) << ")\n";
+    std::vector<Composition> lied = train;
+    Rng rng(seed, "shuffle");
+    for (std::size_t i = lied.size() - 1; i > 0; --i) {
+      const auto j = static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i) + 1));
+      const bool keep = lied[i].obstructed;
+      lied[i].obstructed = lied[j].obstructed;
+      lied[j].obstructed = keep;
+    }
+    ObstructionProxy shuffled_proxy(n, f, config, seed);
+    Train(shuffled_proxy, lied);
+    const Scores shuffled = Evaluate(shuffled_proxy, test);
+    std::cout << task.env << " seed " << seed << ": " << train.size() << " + " << test.size()
+              << " compositions, obstructed " << base << ", AUROC trained " << trained.auroc
+              << ", untrained " << untrained.auroc << ", shuffled " << shuffled.auroc << ", fitted "
+              << fitted.auroc << "; ECE " << trained.ece << ", Brier " << trained.brier
+              << " (constant " << base * (1.0 - base) << ")\n";
   }
 }
 

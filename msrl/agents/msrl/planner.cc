@@ -1,0 +1,297 @@
+#include "msrl/agents/msrl/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+enum Metric : std::size_t { kFutures, kOverride, kRealized };
+
+constexpr int kMaxFutures = Critic::kMaxCandidates - 1;
+
+const PlannerSettings& Checked(const PlannerSettings& settings) {
+  RequireValid(settings);
+  return settings;
+}
+
+int NumbersPerAction(const ActionSpec& action) {
+  return action.kind == ActionKind::kDiscrete ? 1 : action.size;
+}
+
+template <typename From>
+void CopyToFloats(const From& from, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i] = static_cast<float>(from[static_cast<Eigen::Index>(i)]);
+  }
+}
+
+}  // namespace
+
+void RequireValid(const PlannerSettings& settings) {
+  const auto require = [](bool good, const char* setting, const char* wanted, double value) {
+    if (!good) throw UserError(StrCat("setting '", setting, "' must be ", wanted, ", got ", value));
+  };
+  require(settings.beta >= 0.0 && std::isfinite(settings.beta), "beta", "at least 0",
+          settings.beta);
+  require(settings.neighbours >= 1 && settings.neighbours <= kMaxFutures, "neighbours", "1 to 63",
+          settings.neighbours);
+  require(settings.context_radius > 0.0, "context_radius", "positive", settings.context_radius);
+  require(settings.action_radius >= 0.0, "action_radius", "at least 0", settings.action_radius);
+  require(settings.margin >= 0.0, "margin", "at least 0", settings.margin);
+  require(settings.library_size >= 1, "library_size", "at least 1",
+          static_cast<double>(settings.library_size));
+  RequireValid(settings.proxy);
+}
+
+Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lift::Ptr& lift,
+                 const MatrixFeatureOptions& features, bool critic_sees_matrix, std::uint64_t seed)
+    : settings_(Checked(settings)),
+      action_spec_(spec.action),
+      env_(spec.id),
+      n_(spec.observation_size),
+      m_(NumbersPerAction(spec.action)),
+      features_(lift, features),
+      critic_rows_(critic_sees_matrix ? features_.size() : 0),
+      library_({.capacity = settings.library_size,
+                .policy = settings.library_policy,
+                .lift = lift,
+                .context_size = kGeometrySize,
+                .action_size = m_,
+                .observation_size = n_,
+                .discrete = spec.action.kind == ActionKind::kDiscrete,
+                .family = spec.family}),
+      proxy_(n_, features_.size(), settings.proxy, seed),
+      rng_(seed, "library"),
+      metrics_({"planner/futures", "planner/override", "planner/realized"}),
+      neighbours_(static_cast<std::size_t>(settings.neighbours)),
+      observation_(n_, Critic::kMaxCandidates),
+      z_(features_.size(), Critic::kMaxCandidates),
+      tails_(n_, settings.neighbours),
+      segment_(features_.size(), settings.neighbours),
+      ahead_(features_.size(), settings.neighbours),
+      heads_(m_, settings.neighbours),
+      candidates_(m_, Critic::kMaxCandidates),
+      context_(kGeometrySize),
+      probability_(neighbours_.size()),
+      value_(neighbours_.size()),
+      q_(Critic::kMaxCandidates),
+      kept_(neighbours_.size()),
+      matrix_(lift),
+      action_(static_cast<std::size_t>(m_)),
+      tail_observation_(static_cast<std::size_t>(n_)),
+      tail_geometry_(kGeometrySize),
+      foretold_(kGeometrySize),
+      step_(features_.size(), 1) {
+  if (action_spec_.kind == ActionKind::kDiscrete && action_spec_.size > Critic::kMaxCandidates) {
+    throw UserError(StrCat("lookahead weighs at most ", Critic::kMaxCandidates,
+                           " discrete actions, '", spec.id, "' has ", action_spec_.size));
+  }
+}
+
+// Nearby segments with what they lead to.
+int Planner::FindFutures(const Situation& situation) {
+  CopyToFloats(situation.geometry, context_);
+  const int found = library_.Query(
+      context_, {.k = settings_.neighbours, .radius = static_cast<float>(settings_.context_radius)},
+      neighbours_);
+  const auto rows = static_cast<std::size_t>(features_.size());
+  for (int j = 0; j < found; ++j) {
+    const std::int64_t slot = neighbours_[static_cast<std::size_t>(j)].slot;
+    matrix_ = situation.matrix;
+    library_.AddMatrixTo(slot, matrix_);
+    features_.Compute(matrix_, {ahead_.col(j).data(), rows});
+    matrix_.SetZero();
+    library_.AddMatrixTo(slot, matrix_);
+    features_.Compute(matrix_, {segment_.col(j).data(), rows});
+    std::ranges::copy(library_.tail_observation(slot), tails_.col(j).data());
+    std::ranges::copy(library_.head_action(slot), heads_.col(j).data());
+  }
+  return found;
+}
+
+// V(o^, Z^) of the futures that the filter keeps.
+void Planner::JudgeFutures(CriticAgent& base, int futures) {
+  std::ranges::fill(kept_, std::uint8_t{1});
+  if (settings_.obstruction) {
+    proxy_.Predict(observation_.col(0), z_.col(0), tails_.leftCols(futures),
+                   segment_.leftCols(futures), probability_);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(futures); ++j) {
+      kept_[j] = proxy_.Keeps(probability_[j]) ? 1 : 0;
+    }
+  }
+  base.StateValues(tails_.leftCols(futures), ahead_.topLeftCorner(critic_rows_, futures), value_);
+  for (std::size_t j = 0; j < static_cast<std::size_t>(futures); ++j) {
+    if (library_.terminated(neighbours_[j].slot)) value_[j] = 0.0F;
+  }
+}
+
+// The policy's choice is the first candidate.
+int Planner::MakeCandidates(const ActionBuffer& choice, int futures) {
+  if (action_spec_.kind == ActionKind::kDiscrete) {
+    int count = 0;
+    candidates_(0, count++) = static_cast<float>(choice.view().index());
+    for (int a = 0; a < action_spec_.size; ++a) {
+      if (a != choice.view().index()) candidates_(0, count++) = static_cast<float>(a);
+    }
+    return count;
+  }
+  for (int i = 0; i < m_; ++i) {
+    candidates_(i, 0) = static_cast<float>(choice.view().values()[static_cast<std::size_t>(i)]);
+  }
+  candidates_.middleCols(1, futures) = heads_.leftCols(futures);
+  return 1 + futures;
+}
+
+bool Planner::Compatible(int future, int candidate) const {
+  const auto difference = heads_.col(future) - candidates_.col(candidate);
+  if (action_spec_.kind == ActionKind::kDiscrete) return difference[0] == 0.0F;
+  const auto radius = static_cast<float>(settings_.action_radius);
+  return difference.squaredNorm() <= radius * radius * static_cast<float>(m_);
+}
+
+// U of a candidate; -inf if there is no future.
+float Planner::BestFuture(int candidate, int futures) const {
+  float best = -std::numeric_limits<float>::infinity();
+  for (int j = 0; j < futures; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    if (kept_[at] != 0 && value_[at] > best && Compatible(j, candidate)) best = value_[at];
+  }
+  return best;
+}
+
+void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& base,
+                      ActionBuffer& out) {
+  CopyObservation(situation.observation, observation_.col(0));
+  const int futures = FindFutures(situation);
+  if (futures > 0) {
+    features_.Compute(situation.matrix,
+                      {z_.col(0).data(), static_cast<std::size_t>(features_.size())});
+    JudgeFutures(base, futures);
+    const int candidates = MakeCandidates(out, futures);
+    for (int c = 1; c < candidates; ++c) {
+      observation_.col(c) = observation_.col(0);
+      z_.col(c) = z_.col(0);
+    }
+    const auto o = observation_.leftCols(candidates);
+    const auto z = z_.topLeftCorner(critic_rows_, candidates);
+    float neutral = 0.0F;  // what a future is measured against
+    if (settings_.fallback == "value") {
+      base.StateValues(observation_.leftCols(1), z_.topLeftCorner(critic_rows_, 1), {&neutral, 1});
+    }
+    base.ActionValues(o, z, candidates_.leftCols(candidates), q_);
+
+    // S = Q + beta (U - neutral), and Q alone where there is no future
+    const auto beta = static_cast<float>(settings_.beta);
+    int best = 0;
+    float best_score = -std::numeric_limits<float>::infinity();
+    for (int c = 0; c < candidates; ++c) {
+      float score = q_[static_cast<std::size_t>(c)];
+      const float u = BestFuture(c, futures);
+      if (std::isfinite(u)) score += beta * (u - neutral);
+      if (c == 0) score += static_cast<float>(settings_.margin);
+      if (score > best_score) {
+        best_score = score;
+        best = c;
+      }
+    }
+    if (best != 0) {
+      if (action_spec_.kind == ActionKind::kDiscrete) {
+        out.set_index(static_cast<int>(candidates_(0, best)));
+      } else {
+        for (int i = 0; i < m_; ++i) {
+          out.values()[static_cast<std::size_t>(i)] = static_cast<double>(candidates_(i, best));
+        }
+        if (exploring) library_.NoteUse(neighbours_[static_cast<std::size_t>(best - 1)].slot);
+      }
+    }
+    if (exploring) metrics_.Add(kOverride, best != 0 ? 1.0 : 0.0);
+    // what is executed
+    if (best != 0) candidates_.col(0) = candidates_.col(best);
+  }
+  if (!exploring) return;
+  planned_futures_ = futures;
+  metrics_.Add(kFutures, futures);
+  if (settings_.obstruction && futures > 0) {
+    proxy_.CountFiltered(std::span(probability_).first(static_cast<std::size_t>(futures)));
+  }
+}
+
+void Planner::Observe(const Experience& experience) {
+  if (settings_.obstruction) LearnOutcomes(experience);
+  planned_futures_ = 0;
+  if (action_spec_.kind == ActionKind::kDiscrete) {
+    action_[0] = static_cast<float>(experience.action.index());
+  } else {
+    std::ranges::transform(experience.action.values(), action_.begin(),
+                           [](double value) { return static_cast<float>(value); });
+  }
+  CopyToFloats(experience.before.geometry, context_);
+  CopyToFloats(experience.after.observation, tail_observation_);
+  CopyToFloats(experience.after.geometry, tail_geometry_);
+  library_.Add({.psi = experience.psi,
+                .head_action = action_,
+                .context = context_,
+                .tail_observation = tail_observation_,
+                .tail_geometry = tail_geometry_,
+                .terminated = experience.terminated,
+                .env = env_,
+                .reward_sum = experience.scaled_reward,
+                .episode = episode_},
+               rng_);
+  if (experience.terminated || experience.truncated) ++episode_;
+}
+
+// What really happened, against what the futures with this action foretold.
+void Planner::LearnOutcomes(const Experience& experience) {
+  const std::span<const double> reached(experience.after.geometry.data(), kGeometrySize);
+  for (int j = 0; j < planned_futures_; ++j) {
+    if (!Compatible(j, 0)) continue;
+    const auto at = static_cast<std::size_t>(j);
+    const std::span<const float> tail = library_.tail_geometry(neighbours_[at].slot);
+    std::ranges::copy(tail, foretold_.begin());
+    const bool differs = OutcomeDiffers(reached, foretold_, settings_.proxy.tolerance);
+    metrics_.Add(kRealized, differs ? 0.0 : 1.0);
+    proxy_.Add(observation_.col(0), z_.col(0), tails_.col(j), segment_.col(j), differs,
+               probability_[at]);
+  }
+  if (planned_futures_ == 0) return;
+  matrix_.SetZero();
+  matrix_.AddStep(Eigen::Map<const Eigen::VectorXd>(
+      experience.psi.data(), static_cast<Eigen::Index>(experience.psi.size())));
+  features_.Compute(matrix_, Flat(step_));
+  CopyToFloats(experience.after.observation, tail_observation_);
+  proxy_.Add(observation_.col(0), z_.col(0),
+             Eigen::Map<const Eigen::VectorXf>(tail_observation_.data(), n_), step_.col(0),
+             /*obstructed=*/false, std::nullopt);
+}
+
+void Planner::Update() {
+  if (settings_.obstruction) proxy_.Update();
+}
+
+void Planner::DrainMetrics(MetricSink& sink) {
+  metrics_.Drain(sink);
+  if (settings_.obstruction) proxy_.DrainMetrics(sink);
+}
+
+void Planner::Save(const StateWriter& state) const {
+  library_.Save(state.Child("library"));
+  proxy_.Save(state.Child("proxy"));
+  state.Random("library_random", rng_);
+  state.Int("episode", episode_);
+  metrics_.Save(state.Child("planner_metrics"));
+}
+
+void Planner::Load(const StateReader& state) {
+  library_.Load(state.Child("library"));
+  proxy_.Load(state.Child("proxy"));
+  rng_ = state.Random("library_random");
+  episode_ = state.Int("episode", 0, std::numeric_limits<std::int64_t>::max());
+  metrics_.Load(state.Child("planner_metrics"));
+}
+
+}  // namespace msrl
