@@ -115,16 +115,17 @@ int Planner::FindFutures(const Situation& situation) {
 
 // V(o^, Z^) of the futures that the filter keeps.
 void Planner::JudgeFutures(CriticAgent& base, int futures) {
+  const auto count = static_cast<std::size_t>(futures);
   std::ranges::fill(kept_, std::uint8_t{1});
   if (settings_.obstruction) {
     proxy_.Predict(observation_.col(0), z_.col(0), tails_.leftCols(futures),
-                   segment_.leftCols(futures), probability_);
-    for (std::size_t j = 0; j < static_cast<std::size_t>(futures); ++j) {
+                   segment_.leftCols(futures), std::span(probability_).first(count));
+    for (std::size_t j = 0; j < count; ++j) {
       kept_[j] = proxy_.Keeps(probability_[j]) ? 1 : 0;
     }
   }
   base.StateValues(tails_.leftCols(futures), ahead_.topLeftCorner(critic_rows_, futures), value_);
-  for (std::size_t j = 0; j < static_cast<std::size_t>(futures); ++j) {
+  for (std::size_t j = 0; j < count; ++j) {
     if (library_.terminated(neighbours_[j].slot)) value_[j] = 0.0F;
   }
 }

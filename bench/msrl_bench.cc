@@ -1,0 +1,152 @@
+// What the matrix costs: an update of MSRL over SAC against SAC's, and a planning step against the
+// policy's own. Both sides in turn, sampling included, after real experience.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include "bench/ratio_main.h"
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/msrl/msrl.h"
+#include "msrl/agents/sac/sac.h"
+#include "msrl/core/text.h"
+#include "msrl/suite/registry.h"
+
+namespace msrl::bench {
+namespace {
+
+constexpr int kWarmUp = 6000;  // steps before the measurement: the library is full
+constexpr int kTurn = 20;      // calls of one side before the other's
+
+double ProcessorSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+SacConfig BaseConfig(int width) {
+  SacConfig config;
+  config.hidden_width = width;
+  config.batch_size = 128;
+  config.replay_size = 100'000;
+  config.random_steps = kWarmUp;
+  return config;
+}
+
+// An agent in its environment.
+class Player {
+ public:
+  Player(const std::string& env, bool msrl, int width) : env_(MakeEnv(env)) {
+    MsrlConfig<SacConfig> config;
+    static_cast<SacConfig&>(config) = BaseConfig(width);
+    if (msrl) {
+      agent_ = std::make_unique<MsrlOver<Sac, SacConfig>>(env_->spec(), config, 0);
+    } else {
+      agent_ = std::make_unique<Sac>(env_->spec(), config, 0);
+    }
+    tracker_.emplace(env_->spec(), CompactLift(agent_->lift_kind()));
+    action_.emplace(env_->spec().action);
+    env_->Reset(0);
+    tracker_->Begin(*env_);
+    for (int i = 0; i <= kWarmUp; ++i) Step();
+  }
+
+  void Act() { agent_->Act(tracker_->situation(), ActMode::kExplore, policy_, *action_); }
+  void Update() { agent_->Update(); }
+  void Step() {
+    Act();
+    const StepResult result = env_->Step(action_->view());
+    agent_->Observe(tracker_->Advance(action_->view(), result, *env_));
+    if (result.terminated || result.truncated) {
+      env_->Reset(++seed_);
+      tracker_->Begin(*env_);
+    }
+  }
+
+ private:
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Agent> agent_;
+  std::optional<EpisodeTracker> tracker_;
+  std::optional<ActionBuffer> action_;
+  Rng policy_{0, "policy"};
+  std::uint64_t seed_ = 0;
+};
+
+template <typename F>
+double Seconds(const F& call) {
+  const double begin = ProcessorSeconds();
+  for (int i = 0; i < kTurn; ++i) call();
+  return ProcessorSeconds() - begin;
+}
+
+void Update(benchmark::State& state, const std::string& env) {
+  const auto width = static_cast<int>(state.range(0));
+  Player sac(env, /*msrl=*/false, width);
+  Player msrl(env, /*msrl=*/true, width);
+  double sac_seconds = 0.0;
+  double msrl_seconds = 0.0;
+  for (auto _ : state) {
+    sac_seconds += Seconds([&] { sac.Update(); });
+    msrl_seconds += Seconds([&] { msrl.Update(); });
+  }
+  const auto count = static_cast<double>(state.iterations() * kTurn);
+  state.counters["ratio"] = sac_seconds / msrl_seconds;
+  state.counters["cost"] = msrl_seconds / sac_seconds;
+  state.counters["msrl_updates_per_s"] = count / msrl_seconds;
+  state.counters["sac_updates_per_s"] = count / sac_seconds;
+}
+
+// A step of acting with a full library; planning_us is what it takes beyond twice the policy's own.
+void Plan(benchmark::State& state, const std::string& env) {
+  const auto width = static_cast<int>(state.range(0));
+  Player sac(env, /*msrl=*/false, width);
+  Player msrl(env, /*msrl=*/true, width);
+  double sac_seconds = 0.0;
+  double msrl_seconds = 0.0;
+  for (auto _ : state) {
+    sac_seconds += Seconds([&] { sac.Act(); });
+    msrl_seconds += Seconds([&] { msrl.Act(); });
+    // other places, same experience for both
+    for (int i = 0; i < kTurn; ++i) {
+      sac.Step();
+      msrl.Step();
+    }
+  }
+  const auto count = static_cast<double>(state.iterations() * kTurn);
+  const double act = 1e6 * sac_seconds / count;
+  const double plan = 1e6 * msrl_seconds / count;
+  state.counters["act_us"] = act;
+  state.counters["plan_us"] = plan;
+  state.counters["beyond_twice_us"] = plan - 2.0 * act;
+  state.counters["ratio"] = 60.0 / std::max(1e-9, plan - 2.0 * act);
+}
+
+void Widths(benchmark::internal::Benchmark* benchmark) {
+  for (const int width : {64, 128, 256}) benchmark->Arg(width);
+  benchmark->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(Update, hopper, "hopper")->Apply(Widths);
+BENCHMARK_CAPTURE(Update, reacher, "reacher")->Apply(Widths);
+BENCHMARK_CAPTURE(Plan, hopper, "hopper")->Apply(Widths);
+
+}  // namespace
+
+std::vector<Promise> Promises() {
+  std::vector<Promise> list;
+  for (const char* env : {"hopper", "reacher"}) {
+    for (const int width : {64, 128, 256}) {
+      list.push_back({StrCat("SAC update / MSRL update, ", env, ", width ", width), "",
+                      StrCat("Update/", env, "/", width), 1.0 / 1.7});
+    }
+  }
+  for (const int width : {64, 128, 256}) {
+    list.push_back({StrCat("60 us / (planning step - 2 x policy step), width ", width), "",
+                    StrCat("Plan/hopper/", width), 1.0});
+  }
+  return list;
+}
+
+}  // namespace msrl::bench
