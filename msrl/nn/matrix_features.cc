@@ -15,11 +15,27 @@ namespace {
 using internal::PackedIndex;
 constexpr int kMaxSlots = 16;
 
-float Cut(double value, double bound) {
-  return static_cast<float>(std::clamp(value, -bound, bound));
+template <typename Real>
+Real Cut(double value, double bound) {
+  return static_cast<Real>(std::clamp(value, -bound, bound));
 }
 
+// d Cut(value) / d value.
+double CutSlope(double value, double bound) { return std::abs(value) < bound ? 1.0 : 0.0; }
+
 }  // namespace
+
+// Not initialised where every used entry is written: this is on the hot path.
+struct MatrixFeatures::Endpoints {
+  std::array<double, kMaxSlots> move;                      // d = x_T - x_0
+  std::array<double, kMaxSlots*(kMaxSlots + 1) / 2> full;  // D
+  std::array<double, kMaxSlots> along{};                   // S d with S = D - d d^T
+  double square = 0.0;                                     // |d|^2
+  double twice = 0.0;                                      // d^T S d
+  bool determined = false;
+  std::array<double, kMaxSlots> first;
+  std::array<double, kMaxSlots> last;
+};
 
 std::string MatrixFeatureOptions::Name() const {
   return std::string(all_entries ? "all" : "selected") + (endpoints ? "+endpoints" : "");
@@ -104,55 +120,162 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<float> out) 
     for (std::size_t k = 0; k < n; ++k) part[k] = std::copysign(part[k], value[k]);
   }
   out[count] = static_cast<float>(std::log1p(horizon) / kLogHorizonUnit);
-  if (options_.endpoints) ComputeEndpoints(packed, horizon, out.data() + count + 1);
+  if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
 }
 
-void MatrixFeatures::ComputeEndpoints(const double* packed, double horizon, float* out) const {
+void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out) const {
+  MSRL_CHECK_EQ(std::ssize(out), size_);
+  if (matrix.lift() != lift_) RequireSameLift(*matrix.lift(), *lift_, "matrix features");
+  const double* const packed = matrix.packed().data();
+  const double horizon = matrix.HorizonEntry();
+  const double factor = kAverageGain / (horizon + kDamping);
+  const std::size_t count = entries_.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const double value = factor * packed[entries_[k]];
+    out[k] = std::copysign(std::log1p(std::abs(value)), value);
+  }
+  out[count] = std::log1p(horizon) / kLogHorizonUnit;
+  if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
+}
+
+MatrixFeatures::Endpoints MatrixFeatures::FindEndpoints(const double* packed,
+                                                        double horizon) const {
   const int d = d_;
   const Index constant = lift_->constant_offset();
-  float* const first = out;
-  float* const last = out + d;
-  float* const product = out + 2 * d;
-  float& exact = out[2 * d + d * (d + 1) / 2];
-
-  std::array<double, kMaxSlots> move;
-  double square = 0.0;
+  Endpoints ends;
+  auto& move = ends.move;
+  auto& along = ends.along;
   double size = 0.0;
   for (int i = 0; i < d; ++i) {
     move[i] = packed[PackedIndex(d + i, constant)];
-    square += move[i] * move[i];
+    ends.square += move[i] * move[i];
     size += packed[PackedIndex(i, i)] + packed[PackedIndex(d + i, d + i)];
   }
-  // along = S d with S = D - d d^T
-  std::array<double, kMaxSlots> along{};
   for (int j = 0, k = 0; j < d; ++j) {
     const double* const dx_column = packed + PackedIndex(0, d + j);  // x_0..x_d, dx_0..dx_j
     for (int i = 0; i <= j; ++i, ++k) {
       const double cross = packed[PackedIndex(j, d + i)];
-      const double full = dx_column[i] + cross + dx_column[d + i];
-      product[k] = Cut(full, kProductBound);
-      const double s = full - move[i] * move[j];
+      ends.full[k] = dx_column[i] + cross + dx_column[d + i];
+      const double s = ends.full[k] - move[i] * move[j];
       along[i] += s * move[j];
       if (i != j) along[j] += s * move[i];
     }
   }
-  const bool determined =
-      horizon > 0.0 && square * horizon > kClosedPath * kClosedPath * size && square > 1e-200;
-  double twice = 0.0;
-  for (int i = 0; i < d; ++i) twice += along[i] * move[i];
+  ends.determined = horizon > 0.0 && ends.square * horizon > kClosedPath * kClosedPath * size &&
+                    ends.square > 1e-200;
+  for (int i = 0; i < d; ++i) ends.twice += along[i] * move[i];
   for (int i = 0; i < d; ++i) {
-    double x_0 = 0.0;
-    double x_T = 0.0;
-    if (determined) {
-      x_0 = (along[i] - move[i] * twice / (2.0 * square)) / square;
-      x_T = x_0 + move[i];
-    } else if (horizon > 0.0) {
-      x_0 = x_T = packed[PackedIndex(i, constant)] / horizon;
+    if (ends.determined) {
+      ends.first[i] = (along[i] - move[i] * ends.twice / (2.0 * ends.square)) / ends.square;
+      ends.last[i] = ends.first[i] + move[i];
+    } else {
+      const double sum = packed[PackedIndex(i, constant)];
+      ends.first[i] = ends.last[i] = horizon > 0.0 ? sum / horizon : 0.0;
     }
-    first[i] = Cut(kEndpointGain * x_0, kEndpointBound);
-    last[i] = Cut(kEndpointGain * x_T, kEndpointBound);
   }
-  exact = determined ? 1.0F : 0.0F;
+  return ends;
+}
+
+template <typename Real>
+void MatrixFeatures::WriteEndpoints(const double* packed, double horizon, Real* out) const {
+  const Endpoints ends = FindEndpoints(packed, horizon);
+  for (int i = 0; i < d_; ++i) {
+    out[i] = Cut<Real>(kEndpointGain * ends.first[i], kEndpointBound);
+    out[d_ + i] = Cut<Real>(kEndpointGain * ends.last[i], kEndpointBound);
+  }
+  const int products = d_ * (d_ + 1) / 2;
+  for (int k = 0; k < products; ++k) out[2 * d_ + k] = Cut<Real>(ends.full[k], kProductBound);
+  out[2 * d_ + products] = ends.determined ? Real{1} : Real{0};
+}
+
+SegmentMatrix MatrixFeatures::Pullback(const SegmentMatrix& matrix,
+                                       std::span<const double> d_features) const {
+  MSRL_CHECK_EQ(std::ssize(d_features), size_);
+  if (matrix.lift() != lift_) RequireSameLift(*matrix.lift(), *lift_, "matrix features");
+  const double* const packed = matrix.packed().data();
+  const double horizon = matrix.HorizonEntry();
+  const double factor = kAverageGain / (horizon + kDamping);
+  const std::size_t count = entries_.size();
+  // derivatives with respect to the stored triangle
+  std::vector<double> gradient(matrix.packed().size(), 0.0);
+  double& d_horizon = gradient.back();
+  for (std::size_t k = 0; k < count; ++k) {
+    const double value = factor * packed[entries_[k]];
+    const double d_value = d_features[k] / (1.0 + std::abs(value));
+    gradient[static_cast<std::size_t>(entries_[k])] += d_value * factor;
+    d_horizon -= d_value * value / (horizon + kDamping);
+  }
+  d_horizon += d_features[count] / (kLogHorizonUnit * (1.0 + horizon));
+  if (options_.endpoints) {
+    PullEndpointsBack(packed, horizon, d_features.data() + count + 1, gradient.data());
+  }
+  for (Index j = 0, k = 0; j < lift_->m(); ++j, ++k) {
+    for (Index i = 0; i < j; ++i, ++k) gradient[static_cast<std::size_t>(k)] *= 0.5;
+  }
+  return SegmentMatrix::FromPacked(lift_, std::move(gradient));
+}
+
+void MatrixFeatures::PullEndpointsBack(const double* packed, double horizon, const double* d_out,
+                                       double* d_packed) const {
+  const int d = d_;
+  const Index constant = lift_->constant_offset();
+  const Endpoints ends = FindEndpoints(packed, horizon);
+  const auto& move = ends.move;
+  const auto& along = ends.along;
+
+  std::array<double, kMaxSlots> d_first{};  // through x_0, which is also in x_T
+  std::array<double, kMaxSlots> d_move{};
+  for (int i = 0; i < d; ++i) {
+    const double first = kEndpointGain * CutSlope(kEndpointGain * ends.first[i], kEndpointBound);
+    const double last = kEndpointGain * CutSlope(kEndpointGain * ends.last[i], kEndpointBound);
+    d_first[i] = first * d_out[i] + last * d_out[d + i];
+    if (ends.determined) d_move[i] = last * d_out[d + i];
+  }
+  // x_0 = along / s - d (d . along) / (2 s^2), s = |d|^2
+  std::array<double, kMaxSlots> d_along{};
+  double d_square = 0.0;
+  if (ends.determined) {
+    const double s = ends.square;
+    double along_first = 0.0;
+    double move_first = 0.0;
+    for (int i = 0; i < d; ++i) {
+      along_first += along[i] * d_first[i];
+      move_first += move[i] * d_first[i];
+    }
+    const double d_twice = -move_first / (2.0 * s * s);
+    for (int i = 0; i < d; ++i) {
+      d_along[i] = d_first[i] / s + d_twice * move[i];
+      d_move[i] += d_twice * along[i] - d_first[i] * ends.twice / (2.0 * s * s);
+    }
+    d_square = -along_first / (s * s) + move_first * ends.twice / (s * s * s);
+  } else if (horizon > 0.0) {
+    for (int i = 0; i < d; ++i) {
+      d_packed[PackedIndex(i, constant)] += d_first[i] / horizon;
+      d_packed[PackedIndex(constant, constant)] -=
+          d_first[i] * packed[PackedIndex(i, constant)] / (horizon * horizon);
+    }
+  }
+  // along = S d, S = D - d d^T, D_ij = Z_{x_i dx_j} + Z_{x_j dx_i} + Z_{dx_i dx_j}
+  for (int j = 0, k = 0; j < d; ++j) {
+    for (int i = 0; i <= j; ++i, ++k) {
+      const double s_entry = ends.full[k] - move[i] * move[j];
+      double d_s = d_along[i] * move[j];
+      d_move[j] += s_entry * d_along[i];
+      if (i != j) {
+        d_s += d_along[j] * move[i];
+        d_move[i] += s_entry * d_along[j];
+      }
+      d_move[i] -= d_s * move[j];
+      d_move[j] -= d_s * move[i];
+      const double d_full = d_s + d_out[2 * d + k] * CutSlope(ends.full[k], kProductBound);
+      d_packed[PackedIndex(i, d + j)] += d_full;
+      d_packed[PackedIndex(j, d + i)] += d_full;
+      d_packed[PackedIndex(d + i, d + j)] += d_full;
+    }
+  }
+  for (int i = 0; i < d; ++i) {
+    d_packed[PackedIndex(d + i, constant)] += d_move[i] + 2.0 * d_square * move[i];
+  }
 }
 
 }  // namespace msrl

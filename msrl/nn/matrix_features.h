@@ -65,10 +65,29 @@ class MatrixFeatures {
   // `out` has size() entries. Sums in double, logarithms in float; does not allocate. UserError if
   // the matrix has another lift.
   void Compute(const SegmentMatrix& matrix, std::span<float> out) const;
+  // The same in double throughout: for derivatives, not for speed.
+  void Compute(const SegmentMatrix& matrix, std::span<double> out) const;
+
+  // The gradient with respect to Z of a function of the features with derivatives `d_features` at
+  // Z: the symmetric G with dL = <G, dZ> = G.Inner(dZ) for every symmetric dZ. An entry off the
+  // diagonal of G is half of the derivative with respect to that pair of entries, as in
+  // FunctionalToMatrix. UserError if the matrix has another lift.
+  //
+  // Derivatives are those of the case that Z is in: features at or beyond their bound have none,
+  // nor has "ends". On a closed path x0 and xT are the mean state and have its derivative, though
+  // any step that opens the path makes them jump; the end points of the empty segment have none.
+  SegmentMatrix Pullback(const SegmentMatrix& matrix, std::span<const double> d_features) const;
 
  private:
+  // The end points, or what stands for them, before they are scaled and cut.
+  struct Endpoints;
+
   int average_count() const { return static_cast<int>(entries_.size()); }
-  void ComputeEndpoints(const double* packed, double horizon, float* out) const;
+  Endpoints FindEndpoints(const double* packed, double horizon) const;
+  template <typename Real>
+  void WriteEndpoints(const double* packed, double horizon, Real* out) const;
+  void PullEndpointsBack(const double* packed, double horizon, const double* d_out,
+                         double* d_packed) const;
 
   Lift::Ptr lift_;
   MatrixFeatureOptions options_;

@@ -201,5 +201,124 @@ TEST(MatrixFeatures, DoesNotAllocateAndRefusesOtherLifts) {
             std::string::npos);
 }
 
+std::vector<double> PreciseFeatures(const MatrixFeatures& map, const SegmentMatrix& matrix) {
+  std::vector<double> out(static_cast<std::size_t>(map.size()), NAN);
+  map.Compute(matrix, out);
+  return out;
+}
+
+SegmentMatrix RandomDirection(const Lift::Ptr& lift, Rng& rng) {
+  std::vector<double> packed(SegmentMatrix(lift).packed().size());
+  for (double& value : packed) value = rng.Normal();
+  return SegmentMatrix::FromPacked(lift, packed);
+}
+
+// (L(Z + h H) - L(Z - h H)) / 2h for L = w . features.
+double Slope(const MatrixFeatures& map, const SegmentMatrix& z, const std::vector<double>& w,
+             const SegmentMatrix& direction, double h) {
+  SegmentMatrix step = direction;
+  step *= h;
+  const std::vector<double> above = PreciseFeatures(map, z + step);
+  const std::vector<double> below = PreciseFeatures(map, z - step);
+  double sum = 0.0;
+  for (std::size_t k = 0; k < w.size(); ++k) sum += w[k] * (above[k] - below[k]);
+  return sum / (2.0 * h);
+}
+
+TEST(MatrixFeatures, InDoubleAreThoseInFloat) {
+  const MatrixFeatures map(PaperLift());
+  for (const double scale : {0.1, 1.0, 6.0}) {
+    for (const Index steps : {0, 1, 30}) {
+      const SegmentMatrix z = Describe(PaperLift(), Path(steps, scale, 3));
+      const std::vector<float> rounded = Features(map, z);
+      const std::vector<double> precise = PreciseFeatures(map, z);
+      for (std::size_t k = 0; k < precise.size(); ++k) {
+        EXPECT_NEAR(rounded[k], precise[k], Tol(1e-6) * (1.0 + std::abs(precise[k])));
+      }
+    }
+  }
+}
+
+TEST(MatrixFeatures, PullbackIsTheDerivative) {
+  Rng rng(1, "pullback");
+  int cut = 0;
+  for (const bool endpoints : {true, false}) {
+    for (const bool all : {true, false}) {
+      const MatrixFeatures map(PaperLift(), {.all_entries = all, .endpoints = endpoints});
+      for (int round = 0; round < 20; ++round) {
+        // large states, so that some features are at their bounds
+        const SegmentMatrix z =
+            Describe(PaperLift(), Path(1 + round, round % 2 == 0 ? 1.0 : 6.0, 10 + round));
+        for (const double value : PreciseFeatures(map, z)) {
+          cut += value == MatrixFeatures::kEndpointBound || value == MatrixFeatures::kProductBound;
+        }
+        std::vector<double> w(static_cast<std::size_t>(map.size()));
+        for (double& each : w) each = rng.Normal();
+        const SegmentMatrix gradient = map.Pullback(z, w);
+        for (int i = 0; i < 10; ++i) {
+          const SegmentMatrix direction = RandomDirection(PaperLift(), rng);
+          const double expected = Slope(map, z, w, direction, 1e-6);
+          EXPECT_NEAR(gradient.Inner(direction), expected, Tol(1e-6) * gradient.Norm() * 20.0);
+        }
+      }
+    }
+  }
+  EXPECT_GT(cut, 20);
+}
+
+// Every entry on its own: pairs off the diagonal count twice in the inner product.
+TEST(MatrixFeatures, PullbackEntryByEntry) {
+  Rng rng(2, "pullback");
+  const auto lift = Lift::Make({LiftKind::kCompact, 3, 2, {}});
+  const MatrixFeatures map(lift);
+  Segment path;
+  path.x.resize(3, 6);
+  path.a.resize(2, 5);
+  path.r.resize(5);
+  for (double& v : path.x.reshaped()) v = rng.Uniform(-1.0, 1.0);
+  for (double& v : path.a.reshaped()) v = rng.Uniform(-1.0, 1.0);
+  for (double& v : path.r) v = rng.Uniform(-1.0, 1.0);
+  const SegmentMatrix z = Describe(lift, path);
+  std::vector<double> w(static_cast<std::size_t>(map.size()));
+  for (double& each : w) each = rng.Normal();
+  const SegmentMatrix gradient = map.Pullback(z, w);
+  for (Index j = 0; j < lift->m(); ++j) {
+    for (Index i = 0; i <= j; ++i) {
+      Eigen::MatrixXd unit = Eigen::MatrixXd::Zero(lift->m(), lift->m());
+      unit(i, j) = unit(j, i) = 1.0;
+      const double slope = Slope(map, z, w, SegmentMatrix::FromDense(lift, unit), 1e-6);
+      EXPECT_NEAR((i == j ? 1.0 : 2.0) * gradient(i, j), slope, Tol(1e-6) * (1.0 + gradient.Norm()))
+          << i << ", " << j;
+    }
+  }
+}
+
+TEST(MatrixFeatures, PullbackWhereEndPointsAreNotDetermined) {
+  Rng rng(3, "pullback");
+  const MatrixFeatures map(PaperLift());
+  std::vector<double> w(static_cast<std::size_t>(map.size()));
+  for (double& each : w) each = rng.Normal();
+  Segment closed = Path(6, 1.0, 4);
+  closed.x.col(6) = closed.x.col(0);
+  const SegmentMatrix z = Describe(PaperLift(), closed);
+  ASSERT_EQ(PreciseFeatures(map, z).back(), 0.0);
+  const SegmentMatrix gradient = map.Pullback(z, w);
+  // along directions that keep the path closed
+  for (int i = 0; i < 10; ++i) {
+    Eigen::MatrixXd direction = RandomDirection(PaperLift(), rng).Dense();
+    direction.block(8, 27, 8, 1).setZero();
+    direction.block(27, 8, 1, 8).setZero();
+    const auto h = SegmentMatrix::FromDense(PaperLift(), direction);
+    EXPECT_NEAR(gradient.Inner(h), Slope(map, z, w, h, 1e-6), Tol(1e-5) * gradient.Norm());
+  }
+  // the empty segment: only averages and the horizon change
+  const SegmentMatrix empty(PaperLift());
+  const SegmentMatrix start = map.Pullback(empty, w);
+  EXPECT_NEAR(start(27, 27),
+              w[80] * MatrixFeatures::kAverageGain / MatrixFeatures::kDamping +
+                  w[81] / MatrixFeatures::kLogHorizonUnit,
+              Tol(1e-12));
+}
+
 }  // namespace
 }  // namespace msrl

@@ -22,8 +22,6 @@ constexpr std::array<std::pair<Activation, std::string_view>, 5> kActivations{
      {Activation::kElu, "elu"},
      {Activation::kSilu, "silu"}}};
 
-constexpr float kNormEpsilon = 1e-5F;
-
 std::size_t RoundUp(std::size_t n) { return (n + 15) / 16 * 16; }
 
 // Columns that are a large power of two apart fall on the same few lines of the cache.
@@ -43,7 +41,7 @@ void NormaliseColumns(int width, int batch, int stride, const float* scale, cons
   for (int b = 0; b < batch; ++b) {
     Eigen::Map<Array> column(z + static_cast<std::ptrdiff_t>(b) * stride, width);
     column -= column.mean();
-    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + kNormEpsilon);
+    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + Mlp::kNormEpsilon);
     column *= inv_std[b];
     Eigen::Map<Array>(u + static_cast<std::ptrdiff_t>(b) * stride, width) = column * gain + offset;
   }

@@ -111,6 +111,8 @@ class MlpTape {
 
 class Mlp {
  public:
+  static constexpr float kNormEpsilon = 1e-5F;  // added to the variance in layer norm
+
   // Parameters are zero (norm scales one) until Init() or until they are filled in.
   explicit Mlp(MlpSpec spec);
 

@@ -15,6 +15,8 @@ namespace {
 enum Metric : std::size_t { kLoss, kRemoved };
 
 constexpr int kPredictChunk = 64;
+// Gaps at the junction matter when they are about a tolerance; features have three times the state.
+constexpr float kGapGain = 4.0F;
 // Weight of the belief that half of the candidates are obstructed, in judged candidates.
 constexpr double kPriorCount = 20.0;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -70,7 +72,7 @@ void RequireValid(const ObstructionConfig& config) {
   RequireIn("obstruction_layers", config.layers, 1, 8);
   RequireIn("obstruction_batch", config.batch, 2, 65'536);
   RequirePositive("obstruction_learning_rate", config.learning_rate);
-  RequireIn("obstruction_weight_decay", config.weight_decay, 0.0, 1.0);
+  RequireIn("obstruction_weight_decay", config.weight_decay, 0.0, 1000.0);
   RequirePositive("obstruction_update_every", config.update_every);
   RequirePositive("obstruction_min_each", config.min_each);
   RequireIn("obstruction_min_updates", config.min_updates, 0, 1e9);
@@ -114,12 +116,27 @@ void SimulationCheck::Load(const StateReader& state) {
   simulated_steps_ = state.Int("simulated_steps", 0, kMost);
 }
 
+ObstructionProxy::Junction ObstructionProxy::JunctionOf(const MatrixFeatures& features) {
+  const int slots = features.last_state_end() - features.last_state_begin();
+  const int first = features.last_state_begin() - slots;
+  return {.horizon = first - 1, .first = first, .last = first + slots, .slots = slots};
+}
+
+ObstructionProxy::ObstructionProxy(int observation_size, const MatrixFeatures& features,
+                                   const ObstructionConfig& config, std::uint64_t seed)
+    : ObstructionProxy(observation_size, features.size(), JunctionOf(features), config, seed) {}
+
 ObstructionProxy::ObstructionProxy(int observation_size, int feature_size,
+                                   const ObstructionConfig& config, std::uint64_t seed)
+    : ObstructionProxy(observation_size, feature_size, Junction{}, config, seed) {}
+
+ObstructionProxy::ObstructionProxy(int observation_size, int feature_size, const Junction& junction,
                                    const ObstructionConfig& config, std::uint64_t seed)
     : config_(Checked(config)),
       n_(observation_size),
       f_(feature_size),
-      spec_(NetworkSpec(2 * (n_ + f_), config)),
+      junction_(junction),
+      spec_(NetworkSpec(2 * (n_ + f_) + junction.size(), config)),
       network_(spec_),
       adam_(network_.parameter_count(), {.weight_decay = config.weight_decay}),
       rng_(seed, "obstruction-replay"),
@@ -136,9 +153,10 @@ ObstructionProxy::ObstructionProxy(int observation_size, int feature_size,
   Rng init(seed, "obstruction-init");
   // an untrained proxy has no opinion
   network_.Init(init, {.last_scale = 0.01});
-  rings_[kObstructed].examples.resize(spec_.input, config.memory / 2);
-  rings_[kRealized].examples.resize(spec_.input, config.memory / 4);
-  rings_[kReal].examples.resize(spec_.input, config.memory / 4);
+  const Eigen::Index rows = 2 * Eigen::Index{n_ + f_};
+  rings_[kObstructed].examples.resize(rows, config.memory / 2);
+  rings_[kRealized].examples.resize(rows, config.memory / 4);
+  rings_[kReal].examples.resize(rows, config.memory / 4);
 }
 
 std::int64_t ObstructionProxy::parameter_count() const {
@@ -152,6 +170,23 @@ double ObstructionProxy::base_rate() const {
 float ObstructionProxy::BaseRateLogit() const {
   const double rate = base_rate();
   return static_cast<float>(std::log(rate / (1.0 - rate)));
+}
+
+void ObstructionProxy::FillJunction(Eigen::Ref<Eigen::VectorXf> input) const {
+  if (junction_.slots == 0) return;
+  const Eigen::Index z = 2 * n_;
+  auto gap = input.segment(z + 2 * f_, junction_.slots);
+  float& distance = input[z + 2 * f_ + junction_.slots];
+  if (input[z + junction_.horizon] == 0.0F) {
+    gap.setZero();
+    distance = 0.0F;
+    return;
+  }
+  gap = (input.segment(z + f_ + junction_.first, junction_.slots) -
+         input.segment(z + junction_.last, junction_.slots))
+            .cwiseAbs();
+  distance = std::log1p(kGapGain * gap.norm());
+  gap = (1.0F + kGapGain * gap.array()).log().matrix();
 }
 
 void ObstructionProxy::Predict(const ConstVectorRef& o, const ConstVectorRef& z,
@@ -173,7 +208,8 @@ void ObstructionProxy::Predict(const ConstVectorRef& o, const ConstVectorRef& z,
     for (Eigen::Index i = 1; i < k; ++i) input.col(i).head(n_) = input.col(0).head(n_);
     normalizer_.Normalize(tail_observations.middleCols(start, k), input.middleRows(n_, n_));
     input.middleRows(2 * n_, f_).colwise() = z;
-    input.bottomRows(f_) = segment_features.middleCols(start, k);
+    input.middleRows(2 * n_ + f_, f_) = segment_features.middleCols(start, k);
+    for (Eigen::Index i = 0; i < k; ++i) FillJunction(input.col(i));
     const auto logit = network_.Forward(input, predict_tape_);
     for (Eigen::Index i = 0; i < k; ++i) {
       probability[static_cast<std::size_t>(start + i)] = Sigmoid(logit(0, i) + base);
@@ -238,7 +274,8 @@ void ObstructionProxy::LearnOnce() {
   const int positives = config_.batch / 2;
   for (int b = 0; b < config_.batch; ++b) {
     const Ring& ring = DrawRing(b < positives);
-    input_.col(b) = ring.examples.col(rng_.Index(ring.size));
+    input_.col(b).head(2 * (n_ + f_)) = ring.examples.col(rng_.Index(ring.size));
+    FillJunction(input_.col(b));
   }
   normalizer_.Normalize(input_.topRows(n_), input_.topRows(n_));
   normalizer_.Normalize(input_.middleRows(n_, n_), input_.middleRows(n_, n_));
@@ -292,8 +329,8 @@ void ObstructionProxy::Save(const StateWriter& state) const {
     child.Int("next", ring.next);
     child.View("examples",
                std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
-                                                   static_cast<std::size_t>(spec_.input)),
-               {ring.size, spec_.input});
+                                                   static_cast<std::size_t>(ring.examples.rows())),
+               {ring.size, ring.examples.rows()});
   }
   state.Int("steps", steps_);
   state.Int("updates", updates_);
@@ -322,9 +359,10 @@ void ObstructionProxy::Load(const StateReader& state) {
     const bool full = ring.size == capacity;
     ring.next =
         static_cast<int>(child.Int("next", full ? 0 : ring.size, full ? capacity - 1 : ring.size));
-    const auto values = std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
-                                                            static_cast<std::size_t>(spec_.input));
-    child.Into("examples", values, {ring.size, spec_.input});
+    const auto values =
+        std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
+                                            static_cast<std::size_t>(ring.examples.rows()));
+    child.Into("examples", values, {ring.size, ring.examples.rows()});
     if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
       child.Fail("examples", "holds a number that is not finite");
     }

@@ -22,6 +22,7 @@
 #include "msrl/data/state.h"
 #include "msrl/env/env.h"
 #include "msrl/nn/adam.h"
+#include "msrl/nn/matrix_features.h"
 #include "msrl/nn/mlp.h"
 #include "msrl/nn/running_normalizer.h"
 
@@ -31,10 +32,10 @@ struct ObstructionConfig {
   double threshold = 0.55;
   double tolerance = 0.25;
   int width = 64;
-  int layers = 2;
+  int layers = 1;
   int batch = 64;
   double learning_rate = 1e-3;
-  double weight_decay = 0.01;
+  double weight_decay = 1.0;
   int update_every = 8;
   int memory = 4096;
   int min_each = 32;
@@ -98,6 +99,11 @@ class ObstructionProxy {
   static constexpr int kWindow = 1000;
 
   // UserError on impossible settings. Random streams: "obstruction-init", "obstruction-replay".
+  // With features that have end points the network also sees how far the segment's first state is
+  // from the last state of Z.
+  ObstructionProxy(int observation_size, const MatrixFeatures& features,
+                   const ObstructionConfig& config, std::uint64_t seed);
+  // For features of another kind: `feature_size` numbers, taken as they are.
   ObstructionProxy(int observation_size, int feature_size, const ObstructionConfig& config,
                    std::uint64_t seed);
 
@@ -148,15 +154,29 @@ class ObstructionProxy {
   // other: a proxy that only knows real continuations learns to spot what is composed.
   enum Kind : std::size_t { kObstructed, kRealized, kReal, kKinds };
   struct Ring {
-    Eigen::MatrixXf examples;  // inputs as they came, one per column
+    Eigen::MatrixXf examples;  // o, o^ and both features as they came, one per column
     int size = 0;
     int next = 0;
   };
+
+  // Where both end points are in the features.
+  struct Junction {
+    int horizon = 0;  // log(1 + T): 0 if there is no state yet
+    int first = 0;    // x0
+    int last = 0;     // xT
+    int slots = 0;    // 0: none
+    int size() const { return slots > 0 ? slots + 1 : 0; }
+  };
+  static Junction JunctionOf(const MatrixFeatures& features);
+  ObstructionProxy(int observation_size, int feature_size, const Junction& junction,
+                   const ObstructionConfig& config, std::uint64_t seed);
 
   bool CanLearn() const {
     return obstructed_count() >= config_.min_each && realizable_count() >= config_.min_each;
   }
   const Ring& DrawRing(bool obstructed);
+  // The last rows of an input from its features.
+  void FillJunction(Eigen::Ref<Eigen::VectorXf> input) const;
   void LearnOnce();
   void Judge(float predicted, bool obstructed);
   // log(p / (1 - p)) of the base rate: the network's own odds are those of equally large classes.
@@ -165,6 +185,7 @@ class ObstructionProxy {
   ObstructionConfig config_;
   int n_;  // size of an observation
   int f_;  // size of matrix features
+  Junction junction_;
   MlpSpec spec_;
   Mlp network_;
   Adam adam_;

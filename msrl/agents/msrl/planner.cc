@@ -64,7 +64,7 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
                 .observation_size = n_,
                 .discrete = spec.action.kind == ActionKind::kDiscrete,
                 .family = spec.family}),
-      proxy_(n_, features_.size(), settings.proxy, seed),
+      proxy_(n_, features_, settings.proxy, seed),
       rng_(seed, "library"),
       metrics_({"planner/futures", "planner/override", "planner/realized"}),
       neighbours_(static_cast<std::size_t>(settings.neighbours)),
@@ -179,11 +179,9 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     }
     const auto o = observation_.leftCols(candidates);
     const auto z = z_.topLeftCorner(critic_rows_, candidates);
-    float neutral = 0.0F;  // what a future is measured against
-    if (settings_.fallback == "value") {
-      base.StateValues(observation_.leftCols(1), z_.topLeftCorner(critic_rows_, 1), {&neutral, 1});
-    }
     base.ActionValues(o, z, candidates_.leftCols(candidates), q_);
+    // what a future is measured against: nothing, or the value of what the policy chose
+    const float neutral = settings_.fallback == "value" ? q_[0] : 0.0F;
 
     // S = Q + beta (U - neutral), and Q alone where there is no future
     const auto beta = static_cast<float>(settings_.beta);

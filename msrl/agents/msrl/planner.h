@@ -24,7 +24,7 @@ struct PlannerSettings {
   std::string library_policy = "fifo";
   bool lookahead = true;
   double beta = 0.35;
-  int neighbours = 8;
+  int neighbours = 4;
   double context_radius = 0.5;
   double action_radius = 0.3;
   std::string fallback = "value";
@@ -45,7 +45,7 @@ struct PlannerSettings {
     visit("action_radius", action_radius,
           "how near its first action must be, root mean square per dimension");
     visit("fallback", fallback,
-          "what an action without a future gets: U = 0, or the value of staying neutral",
+          "what an action without a future gets: U = 0, or the value of the policy's choice",
           {"zero", "value"});
     visit("margin", margin, "by how much a candidate's score must beat the policy's choice");
     visit("obstruction", obstruction, "filter futures by the obstruction proxy");
