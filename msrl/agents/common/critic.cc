@@ -52,7 +52,7 @@ Critic::Critic(const CriticSizes& sizes, const std::optional<BranchSettings>& br
       input_(spec_.input, sizes.batch),
       now_input_(spec_.input, kAct),
       q_(sizes.heads * sizes.outputs, sizes.batch),
-      now_q_(sizes.heads * sizes.outputs, kAct) {
+      now_q_(sizes.outputs, kAct) {
   if (!branch_) return;
   const std::size_t count = branch_->network().parameter_count();
   if (settings_->anchor > 0.0) source_ = FloatBuffer(count);
@@ -161,8 +161,8 @@ void Critic::ActionGradient(const ConstMatrixRef& d_q, MatrixRef d_action) {
   residual_.InputGradient(d_q, tape_, h_ + sizes_.observation, d_action);
 }
 
-const Eigen::MatrixXf& Critic::QNow(const ConstMatrixRef& observation,
-                                    const ConstMatrixRef& features, const ConstMatrixRef& action) {
+ConstMatrixMap Critic::QNow(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                            const ConstMatrixRef& action) {
   const Eigen::Index count = observation.cols();
   MSRL_CHECK_LE(count, kAct);
   auto input = now_input_.leftCols(count);
@@ -170,13 +170,13 @@ const Eigen::MatrixXf& Critic::QNow(const ConstMatrixRef& observation,
   if (sizes_.action > 0) input.bottomRows(sizes_.action) = action;
   auto q = now_q_.leftCols(count);
   if (!branch_) {
-    q = residual_.Forward(input, now_tape_);
-    return now_q_;
+    q = residual_.Forward(input, now_tape_, {.first = 0, .count = 1});
+    return {now_q_.data(), now_q_.rows(), count};
   }
   const auto f = branch_->Forward(features, *now_branch_tape_);
   if (h_ > 0) input.topRows(h_) = branch_->Hidden(*now_branch_tape_);
-  q = residual_.Forward(input, now_tape_).rowwise() + f.row(0);
-  return now_q_;
+  q = residual_.Forward(input, now_tape_, {.first = 0, .count = 1}).rowwise() + f.row(0);
+  return {now_q_.data(), now_q_.rows(), count};
 }
 
 void Critic::Save(const StateWriter& state) const {

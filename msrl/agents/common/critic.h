@@ -70,10 +70,11 @@ class Critic {
   // d loss / d action after QOfActions.
   void ActionGradient(const ConstMatrixRef& d_q, MatrixRef d_action);
 
-  // For choosing actions: Q of at most kMaxCandidates states, without touching what training needs.
+  // For choosing actions: Q of the first head (outputs x states) of at most kMaxCandidates states,
+  // without touching what training needs. Valid until the next call.
   static constexpr int kMaxCandidates = 64;
-  const Eigen::MatrixXf& QNow(const ConstMatrixRef& observation, const ConstMatrixRef& features,
-                              const ConstMatrixRef& action);
+  ConstMatrixMap QNow(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                      const ConstMatrixRef& action);
 
   const Mlp& network() const { return residual_; }  // R
   const Mlp& target_network() const { return residual_target_; }

@@ -23,7 +23,7 @@ class CriticAgent : public Agent {
   }
 
   // Of at most Critic::kMaxCandidates states, one column each. A discrete action is its index.
-  // Q(o, Z, a): the smaller of twins.
+  // Q(o, Z, a), of twins the first.
   virtual void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                             const ConstMatrixRef& action, std::span<float> q) = 0;
   // V(o, Z): the best action's, or that of the policy without its noise.

@@ -75,7 +75,7 @@ bool Dqn::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffe
 
 void Dqn::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                        const ConstMatrixRef& action, std::span<float> q) {
-  const auto& all = critic_.QNow(observation, features, no_action_);
+  const auto all = critic_.QNow(observation, features, no_action_);
   for (Eigen::Index i = 0; i < observation.cols(); ++i) {
     q[static_cast<std::size_t>(i)] = all(static_cast<Eigen::Index>(action(0, i)), i);
   }
@@ -83,9 +83,8 @@ void Dqn::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& 
 
 void Dqn::StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                       std::span<float> v) {
-  const Eigen::Index count = observation.cols();
-  Eigen::Map<Eigen::RowVectorXf>(v.data(), count) =
-      critic_.QNow(observation, features, no_action_).leftCols(count).colwise().maxCoeff();
+  Eigen::Map<Eigen::RowVectorXf>(v.data(), observation.cols()) =
+      critic_.QNow(observation, features, no_action_).colwise().maxCoeff();
 }
 
 void Dqn::Update() {

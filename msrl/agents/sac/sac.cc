@@ -89,9 +89,8 @@ bool Sac::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffe
 
 void Sac::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                        const ConstMatrixRef& action, std::span<float> q) {
-  const Eigen::Index count = observation.cols();
-  Eigen::Map<Eigen::RowVectorXf>(q.data(), count) =
-      critic_.QNow(observation, features, action).leftCols(count).colwise().minCoeff();
+  Eigen::Map<Eigen::RowVectorXf>(q.data(), observation.cols()) =
+      critic_.QNow(observation, features, action);
 }
 
 void Sac::StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
