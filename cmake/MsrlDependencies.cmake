@@ -21,6 +21,8 @@ endif()
 
 # Random123 (Philox) is header-only and has no CMake package.
 find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)
+# Nor has hnswlib in Debian.
+find_path(MSRL_HNSWLIB_DIR hnswlib/hnswlib.h REQUIRED)
 
 # libtorch serves msrl::torch only. It is not built with sanitizers, so neither is what uses it.
 if(MSRL_SANITIZE)

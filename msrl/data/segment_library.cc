@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/packed_kernels.h"
 #include "msrl/data/atomic_file.h"
+#include "msrl/data/context_index.h"
 #include "msrl/data/context_scan.h"
 
 namespace msrl {
@@ -35,10 +37,13 @@ std::int64_t BlockCount(std::int64_t slots) { return (slots + kScanBlock - 1) / 
 double BytesNeeded(const SegmentLibraryConfig& config) {
   const auto m = static_cast<double>(config.lift->m());
   const double matrices = 8 * m + (config.max_length > 1 ? 4 * m * (m + 1) : 0.0);
+  // links, locks and tables of the graphs
+  const double index =
+      config.capacity > config.exact_limit ? 4 * (300.0 + 4.0 * config.context_size) : 0.0;
   const double rest = 8.0 * config.context_size + 4.0 * config.action_size +
                       4.0 * config.observation_size + 4.0 * static_cast<double>(config.lift->d()) +
                       64.0;
-  return static_cast<double>(config.capacity) * (matrices + rest);
+  return static_cast<double>(config.capacity) * (matrices + index + rest);
 }
 
 }  // namespace
@@ -74,6 +79,10 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
   reward_sum_.Allocate(n, 1);
   for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
   if (policy_ == Policy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
+  if (n > config_.exact_limit) {
+    index_ =
+        std::make_unique<internal::ContextIndex>(config_.context_size, n, policy_ == Policy::kFifo);
+  }
 }
 
 SegmentLibrary::SegmentLibrary(SegmentLibrary&&) noexcept = default;
@@ -171,6 +180,7 @@ std::int64_t SegmentLibrary::Add(const SegmentView& segment, Rng& rng) {
   std::ranges::copy(segment.head_action, action_.Row(slot).begin());
   std::ranges::copy(segment.context, context_.Row(slot).begin());
   PutIntoBlock(slot);
+  if (index_ != nullptr) index_->Set(slot, segment.context);
   std::ranges::copy(segment.tail_observation, tail_observation_.Row(slot).begin());
   std::ranges::copy(segment.tail_geometry, tail_geometry_.Row(slot).begin());
   terminated_.data[slot] = segment.terminated ? 1 : 0;
@@ -216,8 +226,9 @@ NearestCollector SegmentLibrary::Collector(std::span<const float> context,
           sequence_.data.get(), filter};
 }
 
+template <typename Predicate>
 void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot,
-                          NearestCollector& nearest) const {
+                          NearestCollector& nearest, const Predicate& may_offer) const {
   const internal::ScanKernel& kernel = internal::ActiveScan();
   const std::int64_t end = BlockCount(size_);
   std::array<float, kScanBlock> squared;
@@ -227,8 +238,9 @@ void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slo
     if (block == end) return;
     for (std::int64_t lane = 0; lane < kScanBlock; ++lane) {
       const std::int64_t slot = block * kScanBlock + lane;
-      if (slot >= first_slot && squared[static_cast<std::size_t>(lane)] <= nearest.bound()) {
-        nearest.Offer(slot, squared[static_cast<std::size_t>(lane)]);
+      const float distance = squared[static_cast<std::size_t>(lane)];
+      if (distance <= nearest.bound() && slot >= first_slot && may_offer(slot)) {
+        nearest.Offer(slot, distance);
       }
     }
   }
@@ -236,13 +248,22 @@ void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slo
 
 int SegmentLibrary::Query(std::span<const float> context, const QueryOptions& options,
                           std::span<Neighbour> out) const {
-  return QueryExactly(context, options, out);
+  if (size_ <= config_.exact_limit) return QueryExactly(context, options, out);
+  NearestCollector nearest = Collector(context, options, out);
+  if (!index_->Search(context, config_.exact_limit, nearest)) {
+    return QueryExactly(context, options, out);
+  }
+  if (index_->LeavesOld(config_.exact_limit)) {
+    Scan(context, index_->OldBegin(), nearest,
+         [this](std::int64_t slot) { return index_->InOld(slot); });
+  }
+  return nearest.Finish();
 }
 
 int SegmentLibrary::QueryExactly(std::span<const float> context, const QueryOptions& options,
                                  std::span<Neighbour> out) const {
   NearestCollector nearest = Collector(context, options, out);
-  Scan(context, 0, nearest);
+  Scan(context, 0, nearest, [](std::int64_t) { return true; });
   return nearest.Finish();
 }
 
@@ -401,6 +422,7 @@ void SegmentLibrary::Save(const StateWriter& state) const {
       },
       *this);
   SaveMatrices(state);
+  if (index_ != nullptr) index_->Save(state.Child("index"));
 }
 
 SegmentLibrary SegmentLibrary::FromState(const StateReader& state,
@@ -440,6 +462,13 @@ SegmentLibrary SegmentLibrary::FromState(const StateReader& state,
   const std::int64_t size = std::exchange(library.size_, 0);
   for (; library.size_ < size;) library.PutIntoBlock(library.size_++);
   if (library.policy_ == Policy::kByValue && size == library.config_.capacity) library.BuildHeap();
+  if (library.index_ != nullptr) {
+    std::vector<std::int64_t> oldest_first(static_cast<std::size_t>(size));
+    std::iota(oldest_first.begin(), oldest_first.end(), 0);
+    std::ranges::sort(oldest_first, {},
+                      [&](std::int64_t slot) { return library.sequence_.data[slot]; });
+    library.index_->Load(state.Child("index"), library.context_, oldest_first);
+  }
   return library;
 }
 

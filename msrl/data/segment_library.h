@@ -21,6 +21,9 @@
 #include "msrl/data/state.h"
 
 namespace msrl {
+namespace internal {
+class ContextIndex;
+}
 
 struct SegmentLibraryConfig {
   std::int64_t capacity = 5000;  // segments kept
@@ -46,7 +49,7 @@ struct SegmentView {
   std::int64_t length = 1;
   std::span<const double> psi = {};       // of size lift.m, if the length is 1
   const SegmentMatrix* matrix = nullptr;  // if it is longer
-  std::span<const float> head_action;
+  std::span<const float> head_action = {};
   std::span<const float> context;           // at entry
   std::span<const float> tail_observation;  // at exit
   std::span<const float> tail_geometry;     // lift.d
@@ -157,8 +160,10 @@ class SegmentLibrary {
   void BuildHeap();
   internal::NearestCollector Collector(std::span<const float> context, const QueryOptions& options,
                                        std::span<Neighbour> out) const;
+  // Offers the slots from `first_slot` for which may_offer(slot).
+  template <typename Predicate>
   void Scan(std::span<const float> context, std::int64_t first_slot,
-            internal::NearestCollector& nearest) const;
+            internal::NearestCollector& nearest, const Predicate& may_offer) const;
   template <typename File>
   static void Visit(const File& file, const SegmentLibrary& library);
   void SaveConfig(const StateWriter& state) const;
@@ -189,7 +194,8 @@ class SegmentLibrary {
   LazyTable<std::int64_t> uses_;
   LazyTable<std::int64_t> tag_;
   std::vector<std::string> tags_;
-  std::vector<std::int64_t> heap_;  // by-value: slots, the first to go in front
+  std::vector<std::int64_t> heap_;                 // by-value: slots, the first to go in front
+  std::unique_ptr<internal::ContextIndex> index_;  // null if exact_limit is never exceeded
 };
 
 }  // namespace msrl

@@ -12,6 +12,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -534,6 +535,200 @@ TEST(SegmentLibrary, DiscreteActionsOfAFileAreWholeNumbers) {
               std::string::npos);
   }
 }
+
+// A library that is searched through the index: contexts along random walks, or a few points that
+// come again and again.
+class IndexedTest : public ::testing::TestWithParam<std::tuple<const char*, bool>> {
+ protected:
+  static constexpr std::int64_t kCapacity = 2000;
+
+  IndexedTest() : library_(Config()), walk_(8) {}
+
+  static SegmentLibraryConfig Config() {
+    SegmentLibraryConfig config = TestConfig(kCapacity, std::get<0>(GetParam()), true);
+    config.max_length = 1;
+    config.context_size = 8;
+    config.exact_limit = 100;
+    return config;
+  }
+  static bool Coarse() { return std::get<1>(GetParam()); }
+
+  void AddTo(SegmentLibrary& library, int count) {
+    for (int n = 0; n < count; ++n) {
+      Owned segment = template_;
+      segment.psi = Eigen::VectorXd::Ones(library.config().lift->m());
+      segment.observation.assign(4, 0.0F);
+      segment.geometry.assign(2, 0.0F);
+      // action 7 is rare
+      segment.action = {rng_.Bernoulli(0.003) ? 7.0F : static_cast<float>(rng_.Index(4))};
+      segment.context = NextContext();
+      segment.reward_sum = rng_.Normal();
+      library.Add(segment.View(), policy_rng_);
+    }
+  }
+  std::vector<float> NextContext() {
+    if (Coarse()) {
+      std::vector<float> context(8, 0.0F);
+      for (std::size_t i = 0; i < 3; ++i) context[i] = static_cast<float>(rng_.Index(3) - 1);
+      context[3] = -0.0F;
+      return context;
+    }
+    const bool starts = rng_.Bernoulli(0.01);
+    for (float& v : walk_) {
+      const auto normal = static_cast<float>(rng_.Normal());
+      v = starts ? normal : v + 0.05F * normal;
+    }
+    return walk_;
+  }
+  // Near one of the contexts, or equal to it.
+  std::vector<float> QueryContext(const SegmentLibrary& library) {
+    const std::span<const float> known = library.context(rng_.Index(library.size()));
+    std::vector<float> context(known.begin(), known.end());
+    if (!Coarse()) {
+      for (float& v : context) v += 0.05F * static_cast<float>(rng_.Normal());
+    }
+    return context;
+  }
+  // Share of the true neighbours that are found, over many queries; all found must be right.
+  double Recall(const SegmentLibrary& library, const QueryOptions& options) {
+    int wanted = 0;
+    int got = 0;
+    for (int i = 0; i < 100; ++i) {
+      const std::vector<float> context = QueryContext(library);
+      std::vector<Neighbour> found(8);
+      std::vector<Neighbour> truth(8);
+      found.resize(static_cast<std::size_t>(library.Query(context, options, found)));
+      truth.resize(static_cast<std::size_t>(library.QueryExactly(context, options, truth)));
+      wanted += static_cast<int>(truth.size());
+      for (std::size_t j = 0; j < found.size(); ++j) {
+        const auto [slot, distance] = found[j];
+        const std::span<const float> own = library.context(slot);
+        EXPECT_EQ(distance, std::sqrt(Squared({own.begin(), own.end()}, context)));
+        EXPECT_LE(distance, options.radius);
+        if (!options.head_action.empty()) {
+          EXPECT_EQ(library.head_action(slot)[0], options.head_action[0]);
+        }
+        if (j > 0) {
+          EXPECT_GE(distance, found[j - 1].distance);
+        }
+        EXPECT_EQ(std::ranges::count(found, slot, &Neighbour::slot), 1);
+        got += std::ranges::find(truth, found[j]) != truth.end() ? 1 : 0;
+      }
+    }
+    EXPECT_GT(wanted, 0);
+    return static_cast<double>(got) / wanted;
+  }
+
+  Rng rng_{1, "segments"};
+  Rng policy_rng_{2, "library"};
+  SegmentLibrary library_;
+  std::vector<float> walk_;
+  Owned template_;
+};
+
+TEST_P(IndexedTest, FindsNearlyAllNeighboursHoweverManyWereReplaced) {
+  const float rare = 7.0F;
+  const float common = 2.0F;
+  const float missing = 9.0F;
+  for (int round = 0; round < 13; ++round) {
+    AddTo(library_, 700);
+    const double least = Coarse() ? 1.0 : 0.97;
+    EXPECT_GE(Recall(library_, {.k = 8}), least) << round;
+    EXPECT_GE(Recall(library_, {.k = 8, .radius = Coarse() ? 1.0F : 0.4F}), least) << round;
+    EXPECT_GE(Recall(library_, {.k = 3, .head_action = {&common, 1}}), least) << round;
+    // the nearest of half a dozen are far away, behind all that does not pass
+    EXPECT_GE(Recall(library_, {.k = 2, .head_action = {&rare, 1}}), Coarse() ? 1.0 : 0.9) << round;
+    std::vector<Neighbour> out(8);
+    EXPECT_EQ(library_.Query(NextContext(), {.k = 8, .head_action = {&missing, 1}}, out), 0);
+  }
+}
+
+TEST_P(IndexedTest, GoesOnBitForBitAfterLoading) {
+  for (const int adds : {0, 50, 1500, 600, 1000, 900}) {
+    AddTo(library_, adds);
+    const std::string bytes = Encode(library_);
+    SegmentLibrary loaded(Config());
+    Decode(bytes, loaded);
+    ASSERT_TRUE(Encode(loaded) == bytes) << adds;
+    const Rng rng = rng_;
+    const Rng policy_rng = policy_rng_;
+    const std::vector<float> walk = walk_;
+    AddTo(library_, 300);
+    rng_ = rng;
+    policy_rng_ = policy_rng;
+    walk_ = walk;
+    AddTo(loaded, 300);
+    ASSERT_TRUE(Encode(loaded) == Encode(library_)) << adds;
+    std::vector<Neighbour> a(8);
+    std::vector<Neighbour> b(8);
+    for (int i = 0; i < 20; ++i) {
+      const std::vector<float> context = NextContext();
+      ASSERT_EQ(library_.Query(context, {.k = 8}, a), loaded.Query(context, {.k = 8}, b));
+      ASSERT_EQ(a, b);
+    }
+  }
+}
+
+TEST_P(IndexedTest, QueriesDoNotAllocate) {
+  AddTo(library_, 3000);
+  const float action = 7.0F;
+  std::vector<Neighbour> out(8);
+  std::vector<std::vector<float>> contexts;
+  for (int i = 0; i < 50; ++i) contexts.push_back(NextContext());
+  const std::int64_t before = AllocationCount();
+  for (const std::vector<float>& context : contexts) {
+    library_.Query(context, {.k = 8}, out);
+    library_.Query(context, {.k = 8, .head_action = {&action, 1}}, out);
+  }
+  EXPECT_EQ(AllocationCount(), before);
+}
+
+TEST_P(IndexedTest, ADamagedIndexIsRefusedOrWorks) {
+  AddTo(library_, 2700);
+  const std::string bytes = library_.Encode();
+  const float action = 1.0F;
+  int refused = 0;
+  for (const char* name :
+       {"index/young/lowest", "index/old/lowest", "index/young/upper", "index/old/upper"}) {
+    for (int i = 0; i < 12; ++i) {
+      const std::string damaged = Changed<std::uint8_t>(bytes, name, [&](auto v) {
+        if (v.empty()) return;
+        v[static_cast<std::size_t>(rng_.Index(std::ssize(v)))] ^=
+            static_cast<std::uint8_t>(1 + rng_.Index(255));
+      });
+      try {
+        SegmentLibrary loaded = ParseFile(damaged);
+        std::vector<Neighbour> out(8);
+        loaded.Query(NextContext(), {.k = 8, .head_action = {&action, 1}}, out);
+        AddTo(loaded, 20);
+      } catch (const UserError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 8);
+  const auto refused_int = [&](const std::string& name, std::int64_t value) {
+    const std::string error = UserErrorText([&] {
+      ParseFile(Changed<std::int64_t>(bytes, name, [=](auto v) { v[v.size() / 2] = value; }));
+    });
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+  };
+  refused_int("index/cycle", 0);
+  refused_int("index/cursor", kCapacity);
+  refused_int("index/location", -1);
+  refused_int("index/location", 1'000'000);
+  refused_int("index/young/nodes", 1'000'000);
+  refused_int("index/young/nodes", -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IndexedTest,
+                         ::testing::Combine(::testing::Values("fifo", "reservoir", "by-value"),
+                                            ::testing::Bool()),
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param);
+                           std::erase(name, '-');
+                           return name + (std::get<1>(test.param) ? "Repeating" : "Walks");
+                         });
 
 }  // namespace
 }  // namespace msrl
