@@ -355,5 +355,86 @@ TEST_F(CliTest, PretrainingMistakes) {
   ExpectUserError("describe " + damaged, "damaged");
 }
 
+TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
+  const std::string data = (folder_ / "data.h5").string();
+  const std::string library = (folder_ / "library.safetensors").string();
+  ASSERT_EQ(Run("collect --targets mc --episodes 40 --seed 3 --out " + data).exit_code, 0);
+  const std::string from = " --data " + data + " --out " + library;
+  const Outcome built = Run("library build --family micro-grid --length 2 --stride 2" + from);
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  EXPECT_NE(built.out.find("from 10 episodes of micro-grid"), std::string::npos) << built.out;
+  const std::string first_bytes = Slurp(library);
+  Run("library build --family micro-grid --length 2 --stride 2" + from);
+  EXPECT_EQ(Slurp(library), first_bytes);
+
+  const auto shown = nlohmann::json::parse(Run("library show --json " + library).out);
+  EXPECT_EQ(shown["family"], "micro-grid");
+  EXPECT_EQ(shown["policy"], "fifo");
+  EXPECT_EQ(shown["envs"]["micro-grid"], shown["segments"]);
+  EXPECT_EQ(shown["lengths"]["2"], shown["segments"]);
+  EXPECT_GT(shown["segments"], 20);
+  EXPECT_EQ(shown["episodes"], 10);
+  EXPECT_LE(shown["reward_sum"]["q25"], shown["reward_sum"]["median"]);
+  EXPECT_TRUE(shown["most_reused"].empty());
+  EXPECT_NE(Run("library show " + library).out.find("length 2"), std::string::npos);
+
+  const Outcome near = Run("library nearest --json -k 3 --slot 5 " + library);
+  ASSERT_EQ(near.exit_code, 0) << near.err;
+  const auto list = nlohmann::json::parse(near.out);
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0]["distance"], 0.0);
+  EXPECT_LE(list[1]["distance"], list[2]["distance"]);
+  std::string context;
+  for (const auto& number : list[0]["context"]) {
+    context += (context.empty() ? "" : ", ") + number.dump();
+  }
+  EXPECT_EQ(Run("library nearest --json -k 3 --context '" + context + "' " + library).out,
+            near.out);
+  EXPECT_NE(Run("library nearest --slot 5 " + library).out.find("head action"), std::string::npos);
+
+  const Outcome mined =
+      Run("library mine --json --family graph-motif --length 2,3 --radius 2 --min-episodes 2" + from);
+  ASSERT_EQ(mined.exit_code, 0) << mined.err;
+  const auto motifs = nlohmann::json::parse(mined.out);
+  ASSERT_FALSE(motifs.empty());
+  for (const auto& motif : motifs) EXPECT_GE(motif["episodes"], 2);
+  EXPECT_EQ(nlohmann::json::parse(Run("library show --json " + library).out)["segments"],
+            motifs.size());
+  const Outcome best =
+      Run("library build --family graph-motif --best 0.3 --policy by-value" + from);
+  EXPECT_NE(best.out.find("from 3 episodes"), std::string::npos) << best.out;
+}
+
+TEST_F(CliTest, LibraryMistakes) {
+  const std::string data = (folder_ / "data.h5").string();
+  const std::string library = (folder_ / "library.safetensors").string();
+  ASSERT_EQ(Run("collect --targets mc --episodes 8 --out " + data).exit_code, 0);
+  const std::string from = " --data " + data + " --out " + library;
+  ExpectUserError("library", "library needs a command");
+  ExpectUserError("library shwo x", "did you mean 'show'?");
+  ExpectUserError("library build" + from, "choose one with --family");
+  ExpectUserError("library build --family micro-gird" + from, "did you mean 'micro-grid'?");
+  ExpectUserError("library build --family micro-grid --polcy fifo" + from,
+                  "did you mean '--policy'?");
+  ExpectUserError("library build --family micro-grid --policy lifo" + from, "lifo");
+  ExpectUserError("library build --family micro-grid --length 0" + from, "length");
+  ExpectUserError("library build --family micro-grid --capacity 0" + from, "0 segments");
+  ExpectUserError("library mine --family micro-grid --radius=-1" + from, "radius");
+  EXPECT_FALSE(fs::exists(library));
+  ASSERT_EQ(Run("library build --family micro-grid" + from).exit_code, 0);
+  ExpectUserError("library nearest " + library, "--slot N or --context");
+  ExpectUserError("library nearest --slot 100000 " + library, "is empty");
+  ExpectUserError("library nearest --context 1,2 " + library, "2 numbers");
+  ExpectUserError("library nearest --context 1,x " + library, "'1,x'");
+  ExpectUserError("library show " + Write("cut.safetensors", Slurp(library).substr(0, 3000)),
+                  "cut.safetensors");
+  ExpectUserError("library show " + data, "data.h5");
+  ExpectUserError("library show " + folder_.string(), folder_.string());
+  const std::string run = (folder_ / "run").string();
+  ASSERT_EQ(Run("train --env four-rooms-sparse --agent random --steps 50 --run " + run).exit_code,
+            0);
+  ExpectUserError("library show " + run, "'random' keeps no segment library");
+}
+
 }  // namespace
 }  // namespace msrl

@@ -18,6 +18,7 @@
 #include "envs.h"
 #include "eval.h"
 #include "exit_request.h"
+#include "library.h"
 #include "msrl/agents/agent.h"
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
@@ -30,14 +31,18 @@ namespace {
 
 // The message of a parse error, with the nearest known name if an argument is a likely typo.
 std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const CLI::App* chosen = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  const CLI::App* chosen = &app;
+  int depth = 1;
+  for (; !chosen->get_subcommands().empty(); ++depth) chosen = chosen->get_subcommands().front();
   std::vector<std::string> known;
   for (const CLI::Option* option : chosen->get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  if (chosen == &app) {
-    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
-    return msrl::StrCat("unknown command '", argv[1], "'", msrl::DidYouMean(argv[1], known));
+  if (const auto commands = chosen->get_subcommands({}); !commands.empty()) {
+    if (depth == argc) return msrl::StrCat(chosen->get_name(), " needs a command");
+    for (const CLI::App* command : commands) known.push_back(command->get_name());
+    return msrl::StrCat("unknown command '", argv[depth], "'",
+                        msrl::DidYouMean(argv[depth], known));
   }
   const std::string message = error.what();
   for (int i = 1; i < argc; ++i) {
@@ -83,6 +88,7 @@ int main(int argc, char** argv) {
   msrl::app::AddEnvCheck(app);
   msrl::app::AddCollect(app);
   msrl::app::AddPretrain(app);
+  msrl::app::AddLibrary(app);
   msrl::app::AddTrain(app);
   msrl::app::AddResume(app);
   msrl::app::AddEval(app);

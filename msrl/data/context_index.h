@@ -2,9 +2,9 @@
 // Yashunin 2016), built by hnswlib and walked by our own search.
 //
 // What hnswlib alone does not do, and why:
-//   replacing  Its in-place update is slow and leaves nodes that no walk reaches. Here a slot's old
-//              node stays as a signpost that is never an answer, and its new context goes into a
-//              younger graph. When every slot has moved there, the old graph is dropped. A library
+//   replacing  Its in-place update costs more than inserting and may cut nodes off. Here a
+//              slot's old node stays to be walked over, never to be found, and its new context goes
+//              into a younger graph. When every slot has moved there, the old graph is dropped. A library
 //              that replaces its oldest segments inserts once per Add, others at most twice.
 //   equal contexts  More copies of a point than a node has links cut it off from the rest. Here
 //              equal contexts share a node, with a chain of slots.

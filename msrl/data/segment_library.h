@@ -3,6 +3,7 @@
 #ifndef MSRL_DATA_SEGMENT_LIBRARY_H_
 #define MSRL_DATA_SEGMENT_LIBRARY_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,9 @@ namespace msrl {
 namespace internal {
 class ContextIndex;
 }
+
+// Where a run's checkpoint has its agent's library, if the agent keeps one.
+inline constexpr std::array<std::string_view, 2> kLibraryState{"agent", "library"};
 
 struct SegmentLibraryConfig {
   std::int64_t capacity = 5000;  // segments kept

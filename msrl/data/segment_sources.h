@@ -40,8 +40,8 @@ struct MineOptions {
   std::vector<std::int64_t> lengths = {4};
   std::int64_t stride = 1;
   // Two segments of length T are the same if the Frobenius distance of their matrices is at most
-  // T times this.
-  double radius = 0.1;
+  // T times this. A single step has a matrix of norm |psi|^2.
+  double radius = 1.0;
   std::int64_t min_episodes = 3;  // in which the segment or one like it is found
 };
 
