@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "msrl/core/segment.h"
+#include "msrl/data/segment_library.h"
 #include "msrl/data/trajectory_file.h"
 
 namespace msrl {
@@ -392,8 +393,8 @@ TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
             near.out);
   EXPECT_NE(Run("library nearest --slot 5 " + library).out.find("head action"), std::string::npos);
 
-  const Outcome mined =
-      Run("library mine --json --family graph-motif --length 2,3 --radius 2 --min-episodes 2" + from);
+  const Outcome mined = Run(
+      "library mine --json --family graph-motif --length 2,3 --radius 2 --min-episodes 2" + from);
   ASSERT_EQ(mined.exit_code, 0) << mined.err;
   const auto motifs = nlohmann::json::parse(mined.out);
   ASSERT_FALSE(motifs.empty());
@@ -403,6 +404,48 @@ TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
   const Outcome best =
       Run("library build --family graph-motif --best 0.3 --policy by-value" + from);
   EXPECT_NE(best.out.find("from 3 episodes"), std::string::npos) << best.out;
+}
+
+// As an agent that keeps a library would have saved it.
+TEST_F(CliTest, LibraryOfARunIsShown) {
+  const fs::path run = folder_ / "run";
+  ASSERT_EQ(Run("train --env four-rooms-sparse --agent random --steps 50 --run " + run.string())
+                .exit_code,
+            0);
+  const std::string data = (folder_ / "data.h5").string();
+  const std::string path = (folder_ / "library.safetensors").string();
+  ASSERT_EQ(Run("collect --targets mc --episodes 4 --out " + data).exit_code, 0);
+  ASSERT_EQ(Run("library build --family micro-grid --data " + data + " --out " + path).exit_code,
+            0);
+  SegmentLibrary library = SegmentLibrary::LoadFile(path);
+  library.NoteUse(3);
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+    const TensorFile file = TensorFile::Read(entry.path());
+    TensorFileBuilder builder;
+    for (const auto& [key, value] : file.metadata()) {
+      if (key != "msrl_xxh64") builder.SetMetadata(key, value);
+    }
+    for (const TensorInfo& info : file.tensors()) {
+      if (info.type == TensorType::kU8)
+        builder.Add(info.name, file.U8(info.name, info.shape), info.shape);
+      if (info.type == TensorType::kI64)
+        builder.Add(info.name, file.I64(info.name, info.shape), info.shape);
+      if (info.type == TensorType::kF32)
+        builder.Add(info.name, file.F32(info.name, info.shape), info.shape);
+      if (info.type == TensorType::kF64)
+        builder.Add(info.name, file.F64(info.name, info.shape), info.shape);
+    }
+    library.Save(StateWriter(builder).Child("agent").Child("library"));
+    builder.Write(entry.path());
+  }
+  const Outcome shown = Run("library show --json " + run.string());
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const auto json = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(json["segments"], library.size());
+  EXPECT_EQ(json["most_reused"][0]["slot"], 3);
+  EXPECT_EQ(json["most_reused"][0]["uses"], 1);
+  EXPECT_EQ(Run("library nearest --json -k 1 --slot 2 " + run.string()).out,
+            Run("library nearest --json -k 1 --slot 2 " + path).out);
 }
 
 TEST_F(CliTest, LibraryMistakes) {

@@ -4,8 +4,9 @@
 // What hnswlib alone does not do, and why:
 //   replacing  Its in-place update costs more than inserting and may cut nodes off. Here a
 //              slot's old node stays to be walked over, never to be found, and its new context goes
-//              into a younger graph. When every slot has moved there, the old graph is dropped. A library
-//              that replaces its oldest segments inserts once per Add, others at most twice.
+//              into a younger graph. When every slot has moved there, the old graph is dropped. A
+//              library that replaces its oldest segments inserts once per Add, others at most
+//              twice.
 //   equal contexts  More copies of a point than a node has links cut it off from the rest. Here
 //              equal contexts share a node, with a chain of slots.
 //   separate clusters  Episodes make them, and a walk from the top of the graph ends in the wrong
