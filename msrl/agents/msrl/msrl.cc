@@ -60,7 +60,10 @@ void Msrl::Initialise(std::span<const std::byte> contents, std::string_view sour
 
 void Msrl::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
   const bool by_policy = base_->Choose(situation, mode, rng, out);
-  if (by_policy && planner_ && settings_.planner.lookahead) {
+  const std::string& lookahead = settings_.planner.lookahead;
+  const bool wanted =
+      lookahead == "always" || (lookahead == "training" && mode == ActMode::kExplore);
+  if (by_policy && planner_ && wanted) {
     planner_->Improve(situation, mode == ActMode::kExplore, *base_, out);
   }
 }

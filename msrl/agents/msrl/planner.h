@@ -22,7 +22,7 @@ struct PlannerSettings {
   bool library = true;
   std::int64_t library_size = 5000;
   std::string library_policy = "fifo";
-  bool lookahead = true;
+  std::string lookahead = "training";
   double beta = 0.35;
   int neighbours = 4;
   double context_radius = 0.5;
@@ -38,7 +38,8 @@ struct PlannerSettings {
     visit("library_size", library_size, "segments in the library");
     visit("library_policy", library_policy, "which segments a full library keeps",
           {"fifo", "reservoir", "by-value"});
-    visit("lookahead", lookahead, "score actions by the futures that the library offers");
+    visit("lookahead", lookahead, "when actions are scored by the futures that the library offers",
+          {"off", "training", "always"});
     visit("beta", beta, "weight of the best future");
     visit("neighbours", neighbours, "segments that are looked at per step");
     visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry");
