@@ -23,6 +23,13 @@ std::optional<ValueBranch> MakeBranch(const std::optional<BranchSettings>& setti
                      std::move(info));
 }
 
+// What must be equal if one branch takes the place of another.
+std::string Outline(const ValueBranch& branch) {
+  return StrCat(branch.shape().layers, " layers of width ", branch.shape().width,
+                branch.shape().layer_norm ? " with" : " without", " layer norm on ",
+                branch.feature_count(), " features '", branch.info().features.Name(), "'");
+}
+
 std::optional<MlpTape> MakeTape(const std::optional<ValueBranch>& branch, int batch) {
   if (!branch) return std::nullopt;
   return MlpTape(branch->spec(), batch);
@@ -74,10 +81,8 @@ void Critic::Init(Rng& rng) {
 void Critic::InitBranch(const ValueBranch& source) {
   MSRL_CHECK(has_branch());
   if (source.spec() != branch_->spec() || source.info().features != branch_->info().features) {
-    throw UserError(StrCat("the branch has ", source.shape().layers, " layers of width ",
-                           source.shape().width, " on features '", source.info().features.Name(),
-                           "', the critic wants ", branch_->shape().layers, " of ",
-                           branch_->shape().width, " on '", branch_->info().features.Name(), "'"));
+    throw UserError(
+        StrCat("the branch has ", Outline(source), ", the critic wants ", Outline(*branch_)));
   }
   branch_ = source;
   branch_target_ = source;
