@@ -200,6 +200,12 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     if (best != 0) {
       if (action_spec_.kind == ActionKind::kDiscrete) {
         out.set_index(static_cast<int>(candidates_(0, best)));
+        // of the segments that begin so, the nearest
+        for (int j = 0; exploring && j < futures; ++j) {
+          if (!Compatible(j, best)) continue;
+          library_.NoteUse(neighbours_[static_cast<std::size_t>(j)].slot);
+          break;
+        }
       } else {
         for (int i = 0; i < m_; ++i) {
           out.values()[static_cast<std::size_t>(i)] = static_cast<double>(candidates_(i, best));
