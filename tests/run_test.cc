@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -321,8 +322,15 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
 TEST_F(RunCommandTest, EveryAgentHasAPageWithItsSettingsAndMetrics) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
     const AgentEntry& entry = FindAgent(agent);
-    const std::string file = entry.quick.empty() ? "fixed" : agent;
-    const std::string page = Slurp(fs::path(MSRL_SOURCE_DIR) / "docs/agents" / (file + ".md"));
+    const auto read = [](const std::string& name) {
+      return Slurp(fs::path(MSRL_SOURCE_DIR) / "docs/agents" / (name + ".md"));
+    };
+    // an agent over a base has a page that sends the reader to the base's
+    const std::map<std::string, std::string> bases{
+        {"msrl", "sac"}, {"msrl-td3", "td3"}, {"msrl-dqn", "dqn"}};
+    const auto base = bases.find(agent);
+    const std::string page = base != bases.end() ? read("msrl") + read(base->second)
+                                                 : read(entry.quick.empty() ? "fixed" : agent);
     const auto mentions = [&page](const std::string& name) {
       return page.find("`" + name + "`") != std::string::npos;
     };

@@ -20,7 +20,7 @@ struct MsrlSettings {
   std::string features = "selected+endpoints";
   int branch_width = 64;
   int branch_layers = 2;
-  bool branch_hidden = true;
+  bool branch_hidden = false;
   double branch_rate = 0.3;
   double branch_scale = 1.0;
   double residual_scale = 0.1;
