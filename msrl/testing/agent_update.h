@@ -69,10 +69,11 @@ class MetricMap : public MetricSink {
   std::map<std::string, double> values_;
 };
 
-// A tensor of floats as a checkpoint has it, e.g. "critic_adam/mean".
-inline Doubles Saved(const Agent& agent, const std::string& name, std::size_t size) {
+// A tensor of floats as a checkpoint of an agent or a part of it has it, e.g. "critic_adam/mean".
+template <typename Saveable>
+Doubles Saved(const Saveable& saveable, const std::string& name, std::size_t size) {
   TensorFileBuilder builder;
-  agent.Save(StateWriter(builder));
+  saveable.Save(StateWriter(builder));
   const std::string bytes = builder.Encode();
   const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
   std::set<std::string> used;

@@ -1,0 +1,395 @@
+#include "msrl/agents/msrl/msrl.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/registry.h"
+#include "msrl/agents/sac/sac.h"
+#include "msrl/suite/registry.h"
+#include "msrl/testing/agent_update.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl {
+namespace {
+
+using ::msrl::testing::AsDoubles;
+using ::msrl::testing::Doubles;
+using ::msrl::testing::Saved;
+using ::msrl::testing::UserErrorText;
+using Settings = std::vector<std::string>;
+
+class Collected : public MetricSink {
+ public:
+  void Add(std::string_view name, double value) override { values[std::string(name)] = value; }
+  std::map<std::string, double> values;
+};
+
+std::string StateOf(const Agent& agent) {
+  TensorFileBuilder builder;
+  agent.Save(StateWriter(builder));
+  return builder.Encode();
+}
+
+// An agent in its environment.
+class Play {
+ public:
+  Play(const std::string& env_id, std::unique_ptr<Agent> agent, std::uint64_t seed = 1)
+      : env_(MakeEnv(env_id)),
+        agent_(std::move(agent)),
+        tracker_(env_->spec(), CompactLift(agent_->lift_kind())),
+        resets_(seed, "env"),
+        policy_(seed, "policy"),
+        action_(env_->spec().action) {
+    Restart();
+  }
+  void Step() {
+    agent_->Act(tracker_.situation(), ActMode::kExplore, policy_, action_);
+    for (const double value : action_.values()) actions_ += StrCat(value, " ");
+    actions_ += StrCat(action_.index(), ";");
+    const StepResult result = env_->Step(action_.view());
+    agent_->Observe(tracker_.Advance(action_.view(), result, *env_));
+    agent_->Update();
+    if (const std::string notice = agent_->TakeNotice(); !notice.empty()) {
+      notices_.push_back(notice);
+    }
+    if (result.terminated || result.truncated) Restart();
+  }
+  void Train(int steps) {
+    for (int t = 0; t < steps; ++t) Step();
+  }
+
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Agent> agent_;
+  EpisodeTracker tracker_;
+  Rng resets_, policy_;
+  ActionBuffer action_;
+  std::string actions_;
+  std::vector<std::string> notices_;
+
+ private:
+  void Restart() {
+    env_->Reset(resets_.NextU64());
+    tracker_.Begin(*env_);
+  }
+};
+
+struct Pair {
+  const char* id;
+  const char* base;
+  const char* env;
+};
+constexpr Pair kPairs[] = {{"msrl", "sac", "four-rooms-sparse"},
+                           {"msrl-td3", "td3", "four-rooms-sparse"},
+                           {"msrl-dqn", "dqn", "graph-motif"}};
+
+std::unique_ptr<Agent> Make(const std::string& id, const std::string& env,
+                            const Settings& settings = {}, std::uint64_t seed = 1) {
+  Settings all = FindAgent(id).quick;
+  all.insert(all.end(), settings.begin(), settings.end());
+  return MakeAgent(FindAgent(id), MakeEnv(env)->spec(), all, seed);
+}
+
+// Every number of the base's state is in that of the other, under the same name.
+void ExpectSameState(const Agent& base, const Agent& other) {
+  const std::string base_bytes = StateOf(base);
+  const std::string other_bytes = StateOf(other);
+  const TensorFile a = TensorFile::Parse(std::as_bytes(std::span(base_bytes)), "base");
+  const TensorFile b = TensorFile::Parse(std::as_bytes(std::span(other_bytes)), "other");
+  for (const TensorInfo& tensor : a.tensors()) {
+    const TensorInfo* const found = b.Find(tensor.name);
+    ASSERT_NE(found, nullptr) << tensor.name;
+    ASSERT_EQ(found->type, tensor.type) << tensor.name;
+    ASSERT_EQ(found->shape, tensor.shape) << tensor.name;
+    const auto same = [&](const auto& x, const auto& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end());
+    };
+    const std::string& name = tensor.name;
+    switch (tensor.type) {
+      case TensorType::kF32:
+        EXPECT_TRUE(same(a.F32(name, tensor.shape), b.F32(name, tensor.shape))) << name;
+        break;
+      case TensorType::kF64:
+        EXPECT_TRUE(same(a.F64(name, tensor.shape), b.F64(name, tensor.shape))) << name;
+        break;
+      case TensorType::kI64:
+        EXPECT_TRUE(same(a.I64(name, tensor.shape), b.I64(name, tensor.shape))) << name;
+        break;
+      case TensorType::kU8:
+        EXPECT_TRUE(same(a.U8(name, tensor.shape), b.U8(name, tensor.shape))) << name;
+        break;
+    }
+  }
+  EXPECT_GT(a.tensors().size(), 10u);
+}
+
+TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
+  for (const Pair& pair : kPairs) {
+    for (const Settings& settings :
+         {Settings{"matrix=false", "library=false"}, Settings{"matrix=false", "lookahead=false"},
+          Settings{"matrix=false", "lookahead=false", "lift=compact-no-action"}}) {
+      SCOPED_TRACE(StrCat(pair.id, " ", settings[1]));
+      Play base(pair.env, Make(pair.base, pair.env, {}, 5));
+      Play other(pair.env, Make(pair.id, pair.env, settings, 5));
+      base.Train(300);
+      other.Train(300);
+      EXPECT_EQ(base.actions_, other.actions_);
+      ExpectSameState(*base.agent_, *other.agent_);
+      Collected base_metrics, other_metrics;
+      base.agent_->DrainMetrics(base_metrics);
+      other.agent_->DrainMetrics(other_metrics);
+      EXPECT_FALSE(base_metrics.values.empty());
+      for (const auto& [name, value] : base_metrics.values) {
+        EXPECT_EQ(other_metrics.values.at(name), value) << name;
+      }
+      EXPECT_TRUE(other.notices_.empty());
+      const auto& planner = dynamic_cast<const Msrl&>(*other.agent_).planner();
+      EXPECT_EQ(planner.has_value(), settings[1] == "lookahead=false");
+      // it was filled all the same
+      EXPECT_EQ(planner ? planner->library().size() : 50, 50);
+    }
+    // the other side: each part alone makes a difference
+    for (const char* setting : {"matrix=false", "library=false"}) {
+      Play base(pair.env, Make(pair.base, pair.env, {}, 5));
+      Play other(pair.env, Make(pair.id, pair.env, {setting, "margin=0"}, 5));
+      base.Train(300);
+      other.Train(300);
+      EXPECT_NE(base.actions_, other.actions_) << pair.id << " " << setting;
+    }
+  }
+}
+
+constexpr const char* kEnv = "four-rooms-sparse";
+
+ValueBranch SourceBranch(LiftKind kind = LiftKind::kCompact, int width = 16) {
+  BranchInfo info;
+  info.lift = CompactLift(kind)->id();
+  info.lift_kind = LiftKindName(kind);
+  ValueBranch branch(MatrixFeatures(CompactLift(kind)).size(), {.width = width}, info);
+  Rng rng(77, "source");
+  branch.Init(rng);
+  return branch;
+}
+
+void Initialise(Agent& agent, const ValueBranch& branch) {
+  const std::string bytes = branch.Encode();
+  agent.Initialise(std::as_bytes(std::span(bytes)), "branch.safetensors");
+}
+
+Doubles Parameters(const ValueBranch& branch) { return AsDoubles(branch.network().parameters()); }
+
+const Critic& CriticOf(const Agent& agent) {
+  return dynamic_cast<const Msrl&>(agent).base().critic();
+}
+
+TEST(Msrl, ABranchIsTakenOver) {
+  const ValueBranch source = SourceBranch();
+  const Doubles eta = Parameters(source);
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    // plain
+    auto agent = Make(pair.id, pair.env);
+    const Doubles random = Parameters(CriticOf(*agent).branch());
+    EXPECT_NE(random, eta);
+    Initialise(*agent, source);
+    EXPECT_EQ(Parameters(CriticOf(*agent).branch()), eta);
+    EXPECT_EQ(Parameters(CriticOf(*agent).target_branch()), eta);
+    Play play(pair.env, std::move(agent));
+    play.Train(120);
+    EXPECT_NE(Parameters(CriticOf(*play.agent_).branch()), eta);
+    EXPECT_NE(Parameters(CriticOf(*play.agent_).target_branch()), eta);
+
+    // frozen: learning goes on, the branch does not
+    auto frozen = Make(pair.id, pair.env, {"init_mode=frozen"});
+    Initialise(*frozen, source);
+    Play with_frozen(pair.env, std::move(frozen));
+    const Doubles residual = AsDoubles(CriticOf(*with_frozen.agent_).network().parameters());
+    with_frozen.Train(120);
+    EXPECT_EQ(Parameters(CriticOf(*with_frozen.agent_).branch()), eta);
+    EXPECT_EQ(Parameters(CriticOf(*with_frozen.agent_).target_branch()), eta);
+    EXPECT_NE(AsDoubles(CriticOf(*with_frozen.agent_).network().parameters()), residual);
+
+    // anchored: it stays nearer to its source than without, the stronger the nearer
+    double last = 1e30;
+    for (const char* anchor : {"0", "0.1", "10"}) {
+      auto anchored = Make(pair.id, pair.env,
+                           {"init_mode=anchored", StrCat("anchor=", anchor), "branch_rate=1"});
+      Initialise(*anchored, source);
+      Play held(pair.env, std::move(anchored));
+      held.Train(400);
+      const Doubles now = Parameters(CriticOf(*held.agent_).branch());
+      double distance = 0.0;
+      for (std::size_t i = 0; i < eta.size(); ++i) distance += std::pow(now[i] - eta[i], 2);
+      EXPECT_LT(distance, 0.7 * last) << anchor;
+      EXPECT_GT(distance, 0.0);
+      last = distance;
+    }
+
+    // random: as if there were no file
+    auto control = Make(pair.id, pair.env, {"init_mode=random"});
+    Initialise(*control, source);
+    EXPECT_EQ(Parameters(CriticOf(*control).branch()), random);
+  }
+}
+
+// Without a residual the critic is F(Z) of the file, times the scale.
+TEST(Msrl, AtFirstTheCriticIsTheTransferredValue) {
+  const ValueBranch source = SourceBranch();
+  const EnvSpec spec = MakeEnv(kEnv)->spec();
+  for (const double scale : {1.0, 0.25}) {
+    MsrlSettings settings;
+    settings.branch_width = 16;
+    settings.branch_scale = scale;
+    settings.residual_scale = 0.0;
+    auto base = std::make_unique<Sac>(spec, SacConfig{}, 1, MakeBranchSettings(settings));
+    CriticAgent& inside = *base;
+    Msrl agent(spec, settings, std::move(base), 1);
+    Initialise(agent, source);
+
+    Rng rng(1, "inputs");
+    const auto random = [&rng](Eigen::Index rows) {
+      Eigen::MatrixXf matrix(rows, 8);
+      for (float& value : Flat(matrix)) value = static_cast<float>(rng.Normal());
+      return matrix;
+    };
+    const Eigen::MatrixXf features = random(source.feature_count());
+    const Eigen::MatrixXf observation = random(spec.observation_size);
+    std::vector<float> q(8), v(8);
+    inside.ActionValues(observation, features, random(spec.action.size), q);
+    inside.StateValues(observation, features, v);
+    MlpTape tape(source.spec(), 8);
+    const auto f = source.Forward(features, tape);
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      const double expected = scale * f(0, static_cast<Eigen::Index>(i));
+      EXPECT_NEAR(q[i], expected, testing::Tol(1e-6));
+      EXPECT_NEAR(v[i], expected, testing::Tol(1e-6));
+      EXPECT_GT(std::abs(f(0, static_cast<Eigen::Index>(i))), 1e-4F);
+    }
+  }
+}
+
+TEST(Msrl, BranchesThatDoNotFitAreRefused) {
+  const auto refusal = [](const Settings& settings, const ValueBranch& branch) {
+    const auto agent = Make("msrl", kEnv, settings);
+    return UserErrorText([&] { Initialise(*agent, branch); });
+  };
+  // the same number of features, another meaning
+  ValueBranch foreign = SourceBranch();
+  foreign.info().lift.value ^= 1;
+  EXPECT_NE(refusal({}, foreign).find("branch.safetensors: the branch was trained with lift"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"unaligned=true"}, foreign), "no error");
+  // a lift with fewer features cannot be taken as another
+  const ValueBranch smaller = SourceBranch(LiftKind::kCompactNoAction);
+  EXPECT_NE(refusal({}, smaller).find("the branch was trained with lift"), std::string::npos);
+  EXPECT_NE(refusal({"unaligned=true"}, smaller).find("features"), std::string::npos);
+  EXPECT_EQ(refusal({"lift=compact-no-action"}, smaller), "no error");
+  EXPECT_NE(refusal({}, SourceBranch(LiftKind::kCompact, 8)).find("width 8"), std::string::npos);
+  EXPECT_NE(refusal({"features=selected"}, SourceBranch()).find("'selected'"), std::string::npos);
+  EXPECT_NE(refusal({"matrix=false"}, SourceBranch()).find("without the matrix there is no branch"),
+            std::string::npos);
+  for (const char* id : {"sac", "td3", "ppo", "random"}) {
+    const auto agent = Make(id, kEnv);
+    EXPECT_NE(UserErrorText([&] { Initialise(*agent, SourceBranch()); }), "no error") << id;
+  }
+}
+
+TEST(Msrl, ImpossibleSettingsAreNamed) {
+  for (const char* setting :
+       {"beta=-0.1", "neighbours=0", "obstruction_threshold=1.5", "obstruction_threshold=-0.5",
+        "branch_rate=-1", "anchor=-1", "branch_width=0", "context_radius=0"}) {
+    const std::string text = UserErrorText([&] { Make("msrl", kEnv, {setting}); });
+    std::string name(setting);
+    name.erase(name.find('='));
+    if (name == "branch_width") name = "width";
+    EXPECT_NE(text.find(name), std::string::npos) << setting << ": " << text;
+  }
+  EXPECT_NE(UserErrorText([] { Make("msrl", kEnv, {"init_mode=warm"}); }), "no error");
+}
+
+TEST(Msrl, ThePredictorComesOnceAfterTheWarmUp) {
+  for (const Pair& pair : kPairs) {
+    Play play(pair.env, Make(pair.id, pair.env));  // 40 random steps
+    int reported = 0;
+    for (int t = 1; t <= 200; ++t) {
+      play.Step();
+      EXPECT_EQ(play.notices_.size(), t < 40 ? 0u : 1u) << t;
+      Collected metrics;
+      play.agent_->DrainMetrics(metrics);
+      EXPECT_EQ(metrics.values.contains("transfer/predictor"), t == 40) << t;
+      EXPECT_EQ(metrics.values.contains("transfer/amplitude"), t == 40) << t;
+      reported += metrics.values.contains("transfer/predictor") ? 1 : 0;
+    }
+    EXPECT_EQ(reported, 1);
+    EXPECT_NE(play.notices_.at(0).find("after 40 random steps"), std::string::npos);
+  }
+}
+
+// The contract tests compare loaded agents bit for bit; here is what they compared.
+TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    const auto make = [&pair](std::uint64_t seed) {
+      return Make(pair.id, pair.env, {"init_mode=anchored", "library_policy=reservoir"}, seed);
+    };
+    Play play(pair.env, make(1));
+    Initialise(*play.agent_, SourceBranch());
+    play.Train(300);
+    while (play.tracker_.steps() < 2) play.Step();
+    const Planner& planner = *dynamic_cast<const Msrl&>(*play.agent_).planner();
+    EXPECT_EQ(planner.library().size(), 50);
+    EXPECT_GT(planner.library().offered(), 300 - 1);
+    EXPECT_GT(planner.proxy().updates(), 2);
+    EXPECT_GT(planner.proxy().obstructed_count(), 2);
+    EXPECT_GT(planner.proxy().realizable_count(), 2);
+
+    const std::string bytes = StateOf(*play.agent_);
+    auto loaded = make(99);  // another seed, and never initialised
+    const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
+    std::set<std::string> used;
+    loaded->Load(StateReader(file, used));
+    StateReader(file, used).RequireAllUsed();
+    EXPECT_EQ(StateOf(*loaded), bytes);
+    EXPECT_EQ(Saved(*loaded, "branch_source", Parameters(SourceBranch()).size()),
+              Parameters(SourceBranch()));
+
+    // the same steps with either: what is drawn and played is the loop's
+    const std::unique_ptr<Agent> original = std::move(play.agent_);
+    const std::vector<std::byte> snapshot = play.env_->Snapshot();
+    const Rng policy = play.policy_;
+    std::string actions[2];
+    std::string states[2];
+    for (const int which : {0, 1}) {
+      Agent& agent = which == 0 ? *original : *loaded;
+      const auto env = MakeEnv(pair.env);
+      env->Restore(snapshot);
+      EpisodeTracker tracker = play.tracker_;
+      Rng draws = policy;
+      ActionBuffer action(env->spec().action);
+      Rng resets(3, "resets");
+      for (int t = 0; t < 100; ++t) {
+        agent.Act(tracker.situation(), ActMode::kExplore, draws, action);
+        for (const double value : action.values()) actions[which] += StrCat(value, " ");
+        actions[which] += StrCat(action.index(), ";");
+        const StepResult result = env->Step(action.view());
+        agent.Observe(tracker.Advance(action.view(), result, *env));
+        agent.Update();
+        if (!result.terminated && !result.truncated) continue;
+        env->Reset(resets.NextU64());
+        tracker.Begin(*env);
+      }
+      states[which] = StateOf(agent);
+    }
+    EXPECT_EQ(actions[0], actions[1]);
+    EXPECT_EQ(states[0], states[1]);
+    EXPECT_NE(states[0], bytes);
+  }
+}
+
+}  // namespace
+}  // namespace msrl

@@ -1,0 +1,428 @@
+#include "msrl/agents/msrl/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "msrl/testing/agent_update.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl {
+namespace {
+
+using ::msrl::testing::Doubles;
+using ::msrl::testing::SmallSpec;
+using ::msrl::testing::UserErrorText;
+
+constexpr int kObservation = 2;
+
+// Q and V as anyone can compute them; nothing is learned.
+class KnownValues : public CriticAgent {
+ public:
+  explicit KnownValues(bool discrete) : discrete_(discrete) {}
+
+  static float Q(float o, float z, float a, bool discrete) {
+    return discrete ? 0.3F * std::cos(2.0F * a + o)
+                    : 0.4F * o - 0.5F * (a - o) * (a - o) + 0.1F * z;
+  }
+  static float V(float o, float z) { return 1.5F * o + 0.2F * z; }
+
+  void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                    const ConstMatrixRef& action, std::span<float> q) override {
+    for (Eigen::Index i = 0; i < observation.cols(); ++i) {
+      q[static_cast<std::size_t>(i)] =
+          Q(observation(0, i), features(0, i), action(0, i), discrete_);
+    }
+  }
+  void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                   std::span<float> v) override {
+    for (Eigen::Index i = 0; i < observation.cols(); ++i) {
+      v[static_cast<std::size_t>(i)] = V(observation(0, i), features(0, i));
+    }
+  }
+
+  bool Choose(const Situation&, ActMode, Rng&, ActionBuffer&) override { return NotAsked<bool>(); }
+  std::int64_t parameter_count() const override { return 0; }
+  void Update() override {}
+  void DrainMetrics(MetricSink&) override {}
+  void Save(const StateWriter&) const override {}
+  void Load(const StateReader&) override {}
+  Critic& critic() override { return NotAsked<Critic&>(); }
+  const Critic& critic() const override { return NotAsked<const Critic&>(); }
+  OffPolicyMemory& memory() override { return NotAsked<OffPolicyMemory&>(); }
+  const OffPolicyMemory& memory() const override { return NotAsked<const OffPolicyMemory&>(); }
+
+ private:
+  template <typename T>
+  static T NotAsked() {
+    throw std::logic_error("a planner has no business here");
+  }
+  bool discrete_;
+};
+
+struct State {
+  std::array<double, kObservation> observation{};
+  std::array<double, kGeometrySize> geometry{};
+};
+
+// A step as the test remembers it: what the library should know.
+struct Segment {
+  State before, after;
+  double action;
+  bool terminated;
+  Eigen::VectorXd psi;
+};
+
+class PlannerTest : public ::testing::TestWithParam<bool> {
+ protected:
+  static constexpr int kActions = 3;
+
+  bool discrete() const { return GetParam(); }
+  EnvSpec Spec() const {
+    return discrete() ? SmallSpec(ActionKind::kDiscrete, kActions, kObservation)
+                      : SmallSpec(ActionKind::kContinuous, 1, kObservation);
+  }
+  static PlannerSettings Settings() {
+    PlannerSettings settings;
+    settings.library_size = 40;
+    settings.context_radius = 0.35;
+    settings.margin = 0.0;
+    settings.obstruction = false;
+    return settings;
+  }
+  Planner Make(const PlannerSettings& settings) const {
+    return {Spec(),    settings, CompactLift(), MatrixFeatureOptions{}, /*critic_sees_matrix=*/true,
+            /*seed=*/1};
+  }
+  State RandomState() {
+    State state;
+    for (double& value : state.observation) value = rng_.Uniform(-1.0, 1.0);
+    // two slots move: places near each other are not rare
+    state.geometry[0] = rng_.Uniform(-1.0, 1.0);
+    state.geometry[2] = rng_.Uniform(-1.0, 1.0);
+    return state;
+  }
+  Segment RandomSegment() {
+    Segment segment{
+        .before = RandomState(),
+        .after = RandomState(),
+        .action = discrete() ? static_cast<double>(rng_.Index(kActions)) : rng_.Uniform(-1.0, 1.0),
+        .terminated = rng_.Bernoulli(0.2),
+        .psi = Eigen::VectorXd(CompactLift()->m())};
+    std::array<double, kActionCodeSize> code{};
+    code[discrete() ? static_cast<std::size_t>(segment.action) : 0] =
+        discrete() ? 1.0 : segment.action;
+    CompactLift()->Apply(Vector(segment.before.geometry), Vector(code), rng_.Normal(),
+                         Vector(segment.after.geometry), segment.psi);
+    return segment;
+  }
+  template <std::size_t N>
+  static EnvView Vector(const std::array<double, N>& values) {
+    return {values.data(), static_cast<Eigen::Index>(N)};
+  }
+  static Situation View(const State& state, const SegmentMatrix& z) {
+    return {Vector(state.observation), Vector(state.geometry), z, 0};
+  }
+  void Observe(const Segment& segment, Planner& planner) const {
+    const SegmentMatrix z(CompactLift());
+    const Experience seen{.before = View(segment.before, z),
+                          .action = discrete() ? Action::Discrete(static_cast<int>(segment.action))
+                                               : Action::Continuous({&segment.action, 1}),
+                          .action_code = {},
+                          .psi = {segment.psi.data(), static_cast<std::size_t>(segment.psi.size())},
+                          .after = View(segment.after, z),
+                          .terminated = segment.terminated};
+    planner.Observe(seen);
+  }
+  std::vector<Segment> Fill(int count, Planner& planner) {
+    std::vector<Segment> segments;
+    for (int i = 0; i < count; ++i) {
+      segments.push_back(RandomSegment());
+      Observe(segments.back(), planner);
+    }
+    return segments;
+  }
+  static float FirstFeature(const SegmentMatrix& z) {
+    const MatrixFeatures features(CompactLift());
+    std::vector<float> values(static_cast<std::size_t>(features.size()));
+    features.Compute(z, std::span(values));
+    return values[0];
+  }
+  // Segments that begin near, nearest first.
+  static std::vector<const Segment*> Nearby(const std::vector<Segment>& segments,
+                                            const State& state, const PlannerSettings& settings) {
+    std::vector<std::pair<double, const Segment*>> near;
+    for (const Segment& segment : segments) {
+      const double distance = (Vector(segment.before.geometry) - Vector(state.geometry)).norm();
+      if (distance <= settings.context_radius) near.emplace_back(distance, &segment);
+    }
+    std::sort(near.begin(), near.end());
+    std::vector<const Segment*> nearest;
+    for (const auto& [distance, segment] : near) {
+      if (std::ssize(nearest) < settings.neighbours) nearest.push_back(segment);
+    }
+    return nearest;
+  }
+  // S = Q + beta (U - neutral) of every candidate, written down plainly; the policy's choice wins
+  // unless another beats it by the margin.
+  double BestAction(const std::vector<const Segment*>& futures, const State& state,
+                    const SegmentMatrix& z, double choice, const PlannerSettings& settings,
+                    bool filtered = false) const {
+    if (futures.empty()) return choice;  // nothing to look at: the policy is trusted
+    std::vector<double> candidates{choice};
+    if (discrete()) {
+      for (int a = 0; a < kActions; ++a) {
+        if (a != static_cast<int>(choice)) candidates.push_back(a);
+      }
+    } else {
+      for (const Segment* future : futures) candidates.push_back(future->action);
+    }
+    const auto o = static_cast<float>(state.observation[0]);
+    const auto q = [&](double a) {
+      return static_cast<double>(
+          KnownValues::Q(o, FirstFeature(z), static_cast<float>(a), discrete()));
+    };
+    const double neutral = settings.fallback == "value" ? q(choice) : 0.0;
+    double best = choice;
+    double best_score = -1e30;
+    for (const double a : candidates) {
+      double score = q(a);
+      double u = -1e30;
+      for (const Segment* future : futures) {
+        const double radius = discrete() ? 0.0 : settings.action_radius;
+        if (filtered || std::abs(future->action - a) > radius) continue;
+        SegmentMatrix ahead = z;
+        ahead.AddStep(future->psi);
+        const double v =
+            future->terminated
+                ? 0.0
+                : static_cast<double>(KnownValues::V(
+                      static_cast<float>(future->after.observation[0]), FirstFeature(ahead)));
+        u = std::max(u, v);
+      }
+      if (u > -1e30) score += settings.beta * (u - neutral);
+      if (a == choice) score += settings.margin;
+      if (score > best_score) {
+        best_score = score;
+        best = a;
+      }
+    }
+    return best;
+  }
+  double ChoiceOf(const ActionBuffer& buffer) const {
+    return discrete() ? buffer.view().index() : buffer.view().values()[0];
+  }
+  ActionBuffer Buffer(double choice) const {
+    ActionBuffer buffer(Spec().action);
+    if (discrete()) {
+      buffer.set_index(static_cast<int>(choice));
+    } else {
+      buffer.values()[0] = choice;
+    }
+    return buffer;
+  }
+  double RandomChoice() {
+    return discrete() ? static_cast<double>(rng_.Index(kActions)) : rng_.Uniform(-1.0, 1.0);
+  }
+  SegmentMatrix RandomPrefix() {
+    SegmentMatrix z(CompactLift());
+    for (std::int64_t t = rng_.Index(4); t > 0; --t) z.AddStep(RandomSegment().psi);
+    return z;
+  }
+  static std::string StateOf(const Planner& planner) {
+    TensorFileBuilder builder;
+    planner.Save(StateWriter(builder));
+    return builder.Encode();
+  }
+  static std::int64_t Uses(const Planner& planner) {
+    std::int64_t uses = 0;
+    for (std::int64_t slot = 0; slot < planner.library().size(); ++slot) {
+      uses += planner.library().uses(slot);
+    }
+    return uses;
+  }
+
+  Rng rng_{1, "planner"};
+};
+
+TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
+  std::vector<PlannerSettings> variants(6, Settings());
+  variants[1].fallback = "zero";
+  variants[2].margin = 0.2;
+  variants[3].beta = 0.0;
+  variants[4].neighbours = 20;
+  variants[4].beta = 2.0;
+  variants[5].obstruction = true;  // a filter that has learned nothing removes nothing
+  KnownValues values(discrete());
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    SCOPED_TRACE(v);
+    const PlannerSettings& settings = variants[v];
+    Planner planner = Make(settings);
+    const std::vector<Segment> segments = Fill(40, planner);
+    int overrides = 0, kept = 0, few = 0, none = 0, ends = 0;
+    for (int i = 0; i < 200; ++i) {
+      const State state = RandomState();
+      const SegmentMatrix z = RandomPrefix();
+      const double choice = RandomChoice();
+      const std::vector<const Segment*> futures = Nearby(segments, state, settings);
+      const double expected = BestAction(futures, state, z, choice, settings);
+      ActionBuffer out = Buffer(choice);
+      planner.Improve(View(state, z), i % 2 == 0, values, out);
+      EXPECT_NEAR(ChoiceOf(out), expected, 1e-6);
+      ++(expected == choice ? kept : overrides);
+      few += !futures.empty() && std::ssize(futures) < settings.neighbours ? 1 : 0;
+      none += futures.empty() ? 1 : 0;
+      for (const Segment* future : futures) ends += future->terminated ? 1 : 0;
+    }
+    // what must have happened for the comparison to say something
+    EXPECT_GT(overrides, 20);
+    EXPECT_GT(kept, 20);
+    EXPECT_GT(few, 20);
+    EXPECT_GT(ends, 20);
+    EXPECT_GT(none, 0);
+    EXPECT_GT(Uses(planner), 5);
+  }
+}
+
+TEST_P(PlannerTest, AnEmptyLibraryChangesNothing) {
+  Planner planner = Make(Settings());
+  KnownValues values(discrete());
+  const SegmentMatrix z(CompactLift());
+  const double choice = RandomChoice();
+  ActionBuffer out = Buffer(choice);
+  planner.Improve(View(RandomState(), z), /*exploring=*/true, values, out);
+  EXPECT_EQ(ChoiceOf(out), choice);
+}
+
+TEST_P(PlannerTest, WhatTheFilterRemovesIsNoFuture) {
+  KnownValues values(discrete());
+  int different = 0;
+  for (const double threshold : {0.0, 1.0}) {
+    PlannerSettings settings = Settings();
+    settings.obstruction = true;
+    settings.beta = 2.0;
+    settings.proxy.threshold = threshold;
+    settings.proxy.min_updates = 0;  // it removes from the start
+    Planner planner = Make(settings);
+    const std::vector<Segment> segments = Fill(40, planner);
+    for (int i = 0; i < 100; ++i) {
+      const State state = RandomState();
+      const SegmentMatrix z = RandomPrefix();
+      const double choice = RandomChoice();
+      const auto futures = Nearby(segments, state, settings);
+      ActionBuffer out = Buffer(choice);
+      planner.Improve(View(state, z), /*exploring=*/false, values, out);
+      const double all = BestAction(futures, state, z, choice, settings, false);
+      const double nothing = BestAction(futures, state, z, choice, settings, true);
+      EXPECT_NEAR(ChoiceOf(out), threshold == 0.0 ? nothing : all, 1e-6);
+      different += all != nothing ? 1 : 0;
+    }
+  }
+  EXPECT_GT(different, 20);
+}
+
+TEST_P(PlannerTest, OutcomesTeachTheFilter) {
+  PlannerSettings settings = Settings();
+  settings.obstruction = true;
+  settings.proxy.tolerance = 0.5;
+  Planner planner = Make(settings);
+  KnownValues values(discrete());
+  std::vector<Segment> segments = Fill(30, planner);
+  EXPECT_EQ(planner.proxy().obstructed_count() + planner.proxy().realizable_count(), 0);
+  int obstructed = 0, realizable = 0, outcomes[2] = {0, 0};
+  for (int i = 0; i < 60; ++i) {
+    Segment step = RandomSegment();
+    const auto futures = Nearby(
+        {segments.end() - std::min<std::ptrdiff_t>(std::ssize(segments), 40), segments.end()},
+        step.before, settings);
+    std::vector<Segment> copies;
+    for (const Segment* future : futures) copies.push_back(*future);
+    const SegmentMatrix z = RandomPrefix();
+    ActionBuffer out = Buffer(step.action);
+    planner.Improve(View(step.before, z), /*exploring=*/true, values, out);
+    step.action = ChoiceOf(out);
+    // half of the steps end where a future said
+    if (i % 2 == 0 && !copies.empty()) step.after = copies.back().after;
+    Observe(step, planner);
+    for (const Segment& future : copies) {
+      if (std::abs(future.action - step.action) > (discrete() ? 0.0 : settings.action_radius)) {
+        continue;
+      }
+      const double off =
+          (Vector(future.after.geometry) - Vector(step.after.geometry)).cwiseAbs().maxCoeff();
+      ++(off > settings.proxy.tolerance ? obstructed : realizable);
+      ++outcomes[off > settings.proxy.tolerance ? 1 : 0];
+    }
+    if (!copies.empty()) ++realizable;  // what really happened
+    EXPECT_EQ(planner.proxy().obstructed_count(), obstructed) << i;
+    EXPECT_EQ(planner.proxy().realizable_count(), realizable) << i;
+    segments.push_back(step);
+  }
+  EXPECT_GT(outcomes[0], 5);
+  EXPECT_GT(outcomes[1], 5);
+  // a step that was not planned teaches nothing about futures
+  Observe(RandomSegment(), planner);
+  EXPECT_EQ(planner.proxy().obstructed_count() + planner.proxy().realizable_count(),
+            obstructed + realizable);
+}
+
+TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
+  PlannerSettings settings = Settings();
+  settings.obstruction = true;
+  Planner planner = Make(settings);
+  KnownValues values(discrete());
+  Fill(40, planner);
+  const std::string before = StateOf(planner);
+  int overrides = 0;
+  for (int i = 0; i < 50; ++i) {
+    const double choice = RandomChoice();
+    ActionBuffer out = Buffer(choice);
+    const SegmentMatrix z = RandomPrefix();
+    planner.Improve(View(RandomState(), z), /*exploring=*/false, values, out);
+    overrides += ChoiceOf(out) != choice ? 1 : 0;
+  }
+  EXPECT_GT(overrides, 5);
+  EXPECT_EQ(StateOf(planner), before);
+  // nor does a step afterwards learn from what was planned
+  Observe(RandomSegment(), planner);
+  EXPECT_EQ(planner.proxy().obstructed_count() + planner.proxy().realizable_count(), 0);
+  // the other side: planning while exploring is counted
+  ActionBuffer out = Buffer(0.0);
+  const SegmentMatrix z = RandomPrefix();
+  const std::string stepped = StateOf(planner);
+  planner.Improve(View(State{}, z), /*exploring=*/true, values, out);
+  EXPECT_NE(StateOf(planner), stepped);
+}
+
+INSTANTIATE_TEST_SUITE_P(Actions, PlannerTest, ::testing::Bool(),
+                         [](const auto& which) { return which.param ? "Discrete" : "Continuous"; });
+
+TEST(PlannerSettings, ImpossibleOnesAreNamed) {
+  const auto refusal = [](const auto& change) {
+    PlannerSettings settings;
+    change(settings);
+    return UserErrorText([&] { RequireValid(settings); });
+  };
+  EXPECT_EQ(refusal([](PlannerSettings&) {}), "no error");
+  const auto expect = [&](const char* name, const auto& change) {
+    EXPECT_NE(refusal(change).find(std::string("'") + name + "'"), std::string::npos)
+        << refusal(change);
+  };
+  expect("beta", [](PlannerSettings& s) { s.beta = -0.1; });
+  expect("beta", [](PlannerSettings& s) { s.beta = std::nan(""); });
+  expect("neighbours", [](PlannerSettings& s) { s.neighbours = 0; });
+  expect("neighbours", [](PlannerSettings& s) { s.neighbours = Critic::kMaxCandidates; });
+  expect("context_radius", [](PlannerSettings& s) { s.context_radius = 0.0; });
+  expect("action_radius", [](PlannerSettings& s) { s.action_radius = -1.0; });
+  expect("margin", [](PlannerSettings& s) { s.margin = std::nan(""); });
+  expect("library_size", [](PlannerSettings& s) { s.library_size = 0; });
+  expect("obstruction_threshold", [](PlannerSettings& s) { s.proxy.threshold = 1.01; });
+  expect("obstruction_threshold", [](PlannerSettings& s) { s.proxy.threshold = -0.01; });
+}
+
+}  // namespace
+}  // namespace msrl
