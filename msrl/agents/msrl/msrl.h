@@ -69,7 +69,10 @@ class Msrl : public Agent {
   Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
        std::uint64_t seed);
 
-  LiftKind lift_kind() const override { return base_->lift_kind(); }
+  // Also a library without a matrix critic needs the lift that it was made with.
+  LiftKind lift_kind() const override {
+    return planner_ ? planner_->library().config().lift->kind() : base_->lift_kind();
+  }
   std::int64_t parameter_count() const override {
     return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0);
   }
