@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,6 +15,7 @@
 
 #include "msrl/core/segment.h"
 #include "msrl/data/segment_library.h"
+#include "msrl/data/episode_file.h"
 #include "msrl/data/trajectory_file.h"
 
 namespace msrl {
@@ -354,6 +356,20 @@ TEST_F(CliTest, PretrainingMistakes) {
   ExpectUserError("pretrain --set oracle=both --out b.safetensors", "oracle");
   const std::string damaged = Write("damaged.h5", Slurp(train).substr(0, 5000));
   ExpectUserError("describe " + damaged, "damaged");
+
+  // a number that is none, in a file as another program may write it: without our checksum
+  const Eigen::MatrixXf geometry = ReadEpisodes(train).episodes.back().geometry;
+  std::string bytes = Slurp(train).substr(512);
+  const std::string_view column(reinterpret_cast<const char*>(geometry.col(1).data()),
+                                sizeof(float) * static_cast<std::size_t>(geometry.rows()));
+  const std::size_t at = bytes.find(column);
+  ASSERT_NE(at, std::string::npos);
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  bytes.replace(at, sizeof bad, reinterpret_cast<const char*>(&bad), sizeof bad);
+  const std::string nan = Write("nan.h5", bytes);
+  ExpectUserError("pretrain --data " + nan + " --held-out " + nan, "a number is not finite");
+  ExpectUserError("pretrain --set target=mc --data " + train + " --held-out " + nan,
+                  "a number is not finite");
 }
 
 TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {

@@ -19,6 +19,8 @@
 
 #include "msrl/agents/registry.h"
 #include "msrl/core/rng.h"
+#include "msrl/env/spec.h"
+#include "msrl/nn/value_branch.h"
 #include "msrl/suite/registry.h"
 
 namespace msrl {
@@ -132,6 +134,39 @@ class RunCommandTest : public ::testing::Test {
     EXPECT_EQ(WithoutTimes(Slurp(folder_ / a / events)), WithoutTimes(Slurp(folder_ / b / events)));
     EXPECT_EQ(NewestCheckpoint(a).filename(), NewestCheckpoint(b).filename());
     EXPECT_TRUE(Slurp(NewestCheckpoint(a)) == Slurp(NewestCheckpoint(b))) << "checkpoints differ";
+  }
+  // Exit code 2 and one line that says what is wrong.
+  void ExpectMistake(const Arguments& arguments, const std::string& what) const {
+    EXPECT_EQ(Run(arguments), 2);
+    const std::string err = Err();
+    EXPECT_NE(err.find(what), std::string::npos) << err;
+    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+  }
+  // A branch with random weights that fits the quick settings.
+  std::string WriteBranch(const std::string& name, LiftId lift = CompactLift()->id()) const {
+    BranchInfo info;
+    info.lift = lift;
+    ValueBranch branch(MatrixFeatures(CompactLift()).size(), {.width = 16}, info);
+    Rng rng(5, "branch");
+    branch.Init(rng);
+    branch.Save(folder_ / name);
+    return Dir(name);
+  }
+  static Arguments With(Arguments arguments, const Arguments& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  // Starts a run and kills it before its first checkpoint.
+  void KillEarly(const Arguments& arguments, const std::string& name) const {
+    const pid_t child = Start(arguments);
+    const auto started = std::chrono::steady_clock::now();
+    while (!fs::exists(folder_ / name / "status.json")) {
+      ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(60)) << Err();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kill(child, SIGKILL);
+    ASSERT_EQ(Wait(child), -SIGKILL) << Err();
+    ASSERT_TRUE(NewestCheckpoint(name).empty());
   }
   template <typename Check>
   void ForAllAgents(const Check& check) const {
@@ -287,10 +322,7 @@ TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
   EXPECT_NE(Out().find("has finished its 1000 steps"), std::string::npos) << Out();
 
   const auto mistake = [&](const Arguments& arguments, const std::string& what) {
-    EXPECT_EQ(Run(arguments), 2);
-    EXPECT_NE(Err().find(what), std::string::npos) << Err();
-    const std::string err = Err();
-    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+    ExpectMistake(arguments, what);
   };
   mistake(Train("graph-motif", "random", 1000, "a"), "msrl resume " + Dir("a"));
   mistake(Train("graph-motiv", "random", 1000, "b"), "did you mean 'graph-motif'?");
@@ -303,6 +335,65 @@ TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
   mistake({"resume", Dir("b")}, "no run in");
   mistake({"eval", Dir("b")}, "no run in");
   EXPECT_FALSE(fs::exists(folder_ / "b"));
+}
+
+TEST_F(RunCommandTest, ARunFromABranchStandsAlone) {
+  for (const char* agent : {"msrl", "msrl-td3", "msrl-dqn"}) {
+    SCOPED_TRACE(agent);
+    const std::string env = agent == std::string("msrl-dqn") ? "graph-motif" : "four-rooms-sparse";
+    const std::string branch = WriteBranch("branch.safetensors");
+    const std::string contents = Slurp(branch);
+    const auto name = [&](const char* kind) { return std::string(kind) + agent; };
+    const auto train = [&](const std::string& run) {
+      return With(Train(env, agent, Steps(agent), run, "3", kOnceOnly), {"--init", branch});
+    };
+    ASSERT_EQ(Run(train(name("whole"))), 0) << Err();
+    EXPECT_TRUE(Slurp(folder_ / name("whole") / "init.safetensors") == contents);
+    EXPECT_NE(Err().find("transfer predictor after 40 random steps"), std::string::npos) << Err();
+    // the branch matters
+    ASSERT_EQ(Run(Train(env, agent, Steps(agent), name("scratch"), "3", kOnceOnly)), 0) << Err();
+    EXPECT_FALSE(fs::exists(folder_ / name("scratch") / "init.safetensors"));
+    EXPECT_NE(Slurp(NewestCheckpoint(name("whole"))), Slurp(NewestCheckpoint(name("scratch"))));
+
+    // killed before anything was kept, and the file is gone
+    KillEarly(train(name("killed")), name("killed"));
+    KillEarly(train(name("changed")), name("changed"));
+    fs::remove(branch);
+    ASSERT_EQ(Run({"resume", Dir(name("killed"))}), 0) << Err();
+    ExpectSameResults(name("whole"), name("killed"));
+
+    // another copy is not what the run was made with
+    std::ofstream(folder_ / name("changed") / "init.safetensors", std::ios::app) << "x";
+    ExpectMistake({"resume", Dir(name("changed"))}, "is not what the run was made with");
+    fs::remove(folder_ / name("changed") / "init.safetensors");
+    ExpectMistake({"resume", Dir(name("changed"))}, "init.safetensors");
+    EXPECT_TRUE(NewestCheckpoint(name("changed")).empty());
+
+    // once learning is kept, the copy is no longer asked for
+    fs::remove(folder_ / name("whole") / "init.safetensors");
+    EXPECT_EQ(Run({"resume", Dir(name("whole")), "--steps", std::to_string(Steps(agent) + 50)}), 0)
+        << Err();
+  }
+}
+
+TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
+  const std::string branch = WriteBranch("branch.safetensors");
+  const std::string foreign = WriteBranch("foreign.safetensors", LiftId{12345});
+  std::ofstream(folder_ / "cut.safetensors", std::ios::binary) << Slurp(branch).substr(0, 3000);
+  const auto train = [&](const std::string& agent, const Arguments& more) {
+    return With(Train("four-rooms-sparse", agent, 200, "a"), more);
+  };
+  ExpectMistake(train("msrl", {"--init", foreign}), foreign + ": the branch was trained with lift");
+  ExpectMistake(train("msrl", {"--init", Dir("cut.safetensors")}), "cut.safetensors");
+  ExpectMistake(train("msrl", {"--init", Dir("none.safetensors")}), "No such file");
+  ExpectMistake(train("msrl", {"--init", branch, "--set", "branch_width=8"}), "of width 16");
+  ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false"}), "without the matrix");
+  ExpectMistake(train("msrl", {"--unaligned"}), "--unaligned says how to take --init");
+  for (const char* agent : {"sac", "td3", "ppo", "random"}) {
+    ExpectMistake(train(agent, {"--init", branch}), "needs an agent with a matrix-value branch");
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+  EXPECT_EQ(Run(train("msrl", {"--init", foreign, "--unaligned"})), 0) << Err();
 }
 
 TEST_F(RunCommandTest, EvalAgentsAndConfig) {

@@ -177,6 +177,9 @@ void RunTrain(TrainOptions options) {
   RunOptions unused;
   SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
   std::string init;
+  if (options.unaligned && options.init.empty()) {
+    throw UserError("--unaligned says how to take --init, which is missing");
+  }
   if (!options.init.empty()) init = TakeBranch(options);
   const RunSpec spec = Resolve(options.spec);
   if (options.run.empty())
