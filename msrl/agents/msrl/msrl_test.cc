@@ -131,8 +131,8 @@ void ExpectSameState(const Agent& base, const Agent& other) {
 TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
   for (const Pair& pair : kPairs) {
     for (const Settings& settings :
-         {Settings{"matrix=false", "library=false"}, Settings{"matrix=false", "lookahead=false"},
-          Settings{"matrix=false", "lookahead=false", "lift=compact-no-action"}}) {
+         {Settings{"matrix=false", "library=false"}, Settings{"matrix=false", "lookahead=off"},
+          Settings{"matrix=false", "lookahead=off", "lift=compact-no-action"}}) {
       SCOPED_TRACE(StrCat(pair.id, " ", settings[1]));
       Play base(pair.env, Make(pair.base, pair.env, {}, 5));
       Play other(pair.env, Make(pair.id, pair.env, settings, 5));
@@ -149,7 +149,7 @@ TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
       }
       EXPECT_TRUE(other.notices_.empty());
       const auto& planner = dynamic_cast<const Msrl&>(*other.agent_).planner();
-      EXPECT_EQ(planner.has_value(), settings[1] == "lookahead=false");
+      EXPECT_EQ(planner.has_value(), settings[1] == "lookahead=off");
       // it was filled all the same
       EXPECT_EQ(planner ? planner->library().size() : 50, 50);
     }
