@@ -12,6 +12,8 @@ namespace {
 
 enum Metric : std::size_t { kPredictor, kAmplitude };
 
+double Rounded(double value) { return std::round(1e3 * value) / 1e3; }
+
 }  // namespace
 
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
@@ -22,6 +24,10 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
   }
   if (!(settings.anchor >= 0.0)) {
     throw UserError(StrCat("setting 'anchor' must not be negative, got ", settings.anchor));
+  }
+  if (!(settings.max_amplitude >= 0.0)) {
+    throw UserError(
+        StrCat("setting 'max_amplitude' must not be negative, got ", settings.max_amplitude));
   }
   if (!std::isfinite(settings.branch_scale) || !std::isfinite(settings.residual_scale)) {
     throw UserError("settings 'branch_scale' and 'residual_scale' must be finite");
@@ -56,6 +62,7 @@ void Msrl::Initialise(std::span<const std::byte> contents, std::string_view sour
   if (settings_.init_mode == "random") return;
   loaded.Rescale(settings_.branch_scale, 0.0);
   base_->critic().InitBranch(loaded);
+  took_over_ = true;
 }
 
 void Msrl::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
@@ -74,17 +81,27 @@ void Msrl::Observe(const Experience& experience) {
 }
 
 void Msrl::Update() {
-  const OffPolicyMemory& memory = base_->memory();
-  if (memory.WarmUpEnds() && base_->critic().has_branch()) {
-    const TransferPredictor predictor = PredictTransfer(base_->critic().branch(), memory.replay());
-    metrics_.Add(kPredictor, predictor.correlation);
-    metrics_.Add(kAmplitude, predictor.amplitude);
-    notice_ = StrCat("transfer predictor after ", memory.steps(),
-                     " random steps: correlation of F with progress ", predictor.correlation,
-                     ", amplitude ", predictor.amplitude);
-  }
+  if (base_->memory().WarmUpEnds() && base_->critic().has_branch()) JudgeBranch();
   base_->Update();
   if (planner_) planner_->Update();
+}
+
+// What F says about the random steps, and how loudly: the last moment before it begins to learn.
+void Msrl::JudgeBranch() {
+  Critic& critic = base_->critic();
+  const TransferPredictor predictor = PredictTransfer(critic.branch(), base_->memory().replay());
+  metrics_.Add(kPredictor, predictor.correlation);
+  metrics_.Add(kAmplitude, predictor.amplitude);
+  notice_ = StrCat("transfer predictor over ", predictor.pairs,
+                   " pairs of random steps: F follows "
+                   "progress with correlation ",
+                   Rounded(predictor.correlation), ", amplitude ", Rounded(predictor.amplitude));
+  const double limit = settings_.max_amplitude;
+  if (!took_over_ || limit == 0.0 || predictor.amplitude <= limit) return;
+  ValueBranch scaled = critic.branch();
+  scaled.Rescale(limit / predictor.amplitude, 0.0);
+  critic.InitBranch(scaled);
+  notice_ += StrCat(", scaled down to ", limit);
 }
 
 std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
@@ -97,12 +114,14 @@ void Msrl::DrainMetrics(MetricSink& sink) {
 
 void Msrl::Save(const StateWriter& state) const {
   base_->Save(state);
+  state.Int("took_over", took_over_ ? 1 : 0);
   metrics_.Save(state.Child("msrl_metrics"));
   if (planner_) planner_->Save(state);
 }
 
 void Msrl::Load(const StateReader& state) {
   base_->Load(state);
+  took_over_ = state.Int("took_over", 0, 1) != 0;
   metrics_.Load(state.Child("msrl_metrics"));
   if (planner_) planner_->Load(state);
 }

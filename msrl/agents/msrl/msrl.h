@@ -23,6 +23,7 @@ struct MsrlSettings {
   bool branch_hidden = false;
   double branch_rate = 0.3;
   double branch_scale = 1.0;
+  double max_amplitude = 0.5;
   double residual_scale = 0.1;
   std::string init_mode = "plain";
   double anchor = 1e-3;
@@ -40,6 +41,10 @@ struct MsrlSettings {
     visit("branch_hidden", branch_hidden, "whether R sees h(Z)");
     visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's");
     visit("branch_scale", branch_scale, "factor of F when a branch is taken over");
+    visit(
+        "max_amplitude", max_amplitude,
+        "F of a branch that is taken over is scaled down to this amplitude over the random steps; "
+        "0: never");
     visit("residual_scale", residual_scale, "factor of R's last layer at the start");
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
@@ -89,9 +94,12 @@ class Msrl : public Agent {
   const std::optional<Planner>& planner() const { return planner_; }
 
  private:
+  void JudgeBranch();
+
   MsrlSettings settings_;
   std::unique_ptr<CriticAgent> base_;
   std::optional<Planner> planner_;
+  bool took_over_ = false;  // F comes from a file
   std::string notice_;
   MetricMeans metrics_;
 };
