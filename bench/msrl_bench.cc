@@ -123,6 +123,22 @@ void Plan(benchmark::State& state, const std::string& env) {
   state.counters["ratio"] = 60.0 / std::max(1e-9, plan - 2.0 * act);
 }
 
+// Bytes of features and matrices for 100,000 transitions in the widest action code.
+void MatrixState(benchmark::State& state) {
+  const auto env = MakeEnv("humanoid");
+  MsrlSettings settings;
+  OffPolicyConfig config;
+  config.replay_size = 100'000;
+  double bytes = 0.0;
+  for (auto _ : state) {
+    const OffPolicyMemory memory(env->spec(), config, MakeBranchSettings(settings), 0);
+    bytes = static_cast<double>(memory.replay().MatrixBytes());
+  }
+  state.counters["MB"] = bytes / 1e6;
+  state.counters["ratio"] = 70e6 / bytes;
+}
+BENCHMARK(MatrixState)->Unit(benchmark::kMillisecond);
+
 void Widths(benchmark::internal::Benchmark* benchmark) {
   for (const int width : {64, 128, 256}) benchmark->Arg(width);
   benchmark->Unit(benchmark::kMillisecond);
@@ -146,6 +162,7 @@ std::vector<Promise> Promises() {
     list.push_back({StrCat("60 us / (planning step - 2 x policy step), width ", width), "",
                     StrCat("Plan/hopper/", width), 1.0});
   }
+  list.push_back({"70 MB / matrix state of 100,000 transitions", "", "MatrixState", 1.0});
   return list;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/agents/registry.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/suite/registry.h"
@@ -326,7 +327,35 @@ TEST(Msrl, ThePredictorComesOnceAfterTheWarmUp) {
       reported += metrics.values.contains("transfer/predictor") ? 1 : 0;
     }
     EXPECT_EQ(reported, 1);
-    EXPECT_NE(play.notices_.at(0).find("after 40 random steps"), std::string::npos);
+    EXPECT_NE(play.notices_.at(0).find("transfer predictor over "), std::string::npos);
+  }
+}
+
+TEST(Msrl, ALoudBranchIsScaledDownAfterTheWarmUp) {
+  ValueBranch loud = SourceBranch();
+  loud.Rescale(1000.0, 0.0);
+  const auto amplitude = [](const Agent& agent) {
+    const CriticAgent& base = dynamic_cast<const Msrl&>(agent).base();
+    return PredictTransfer(base.critic().branch(), base.memory().replay()).amplitude;
+  };
+  for (const Pair& pair : kPairs) {
+    for (const double limit : {0.0, 0.25}) {
+      auto agent = Make(pair.id, pair.env, {"init_mode=frozen", StrCat("max_amplitude=", limit)});
+      Initialise(*agent, loud);
+      Play play(pair.env, std::move(agent));  // 40 random steps
+      play.Train(39);
+      EXPECT_EQ(Parameters(CriticOf(*play.agent_).branch()), Parameters(loud));
+      play.Step();
+      const bool scaled = play.notices_.at(0).find("scaled down") != std::string::npos;
+      EXPECT_EQ(scaled, limit > 0.0);
+      if (limit > 0.0) {
+        EXPECT_NEAR(amplitude(*play.agent_), limit, testing::Tol(1e-4));
+        EXPECT_EQ(Parameters(CriticOf(*play.agent_).branch()),
+                  Parameters(CriticOf(*play.agent_).target_branch()));
+      } else {
+        EXPECT_GT(amplitude(*play.agent_), 1.0);
+      }
+    }
   }
 }
 
