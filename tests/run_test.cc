@@ -344,10 +344,10 @@ TEST_F(RunCommandTest, ARunFromABranchStandsAlone) {
     const std::string branch = WriteBranch("branch.safetensors");
     const std::string contents = Slurp(branch);
     const auto name = [&](const char* kind) { return std::string(kind) + agent; };
-    const auto train = [&](const std::string& run) {
-      return With(Train(env, agent, Steps(agent), run, "3", kOnceOnly), {"--init", branch});
+    const auto train = [&](const std::string& run, std::int64_t steps) {
+      return With(Train(env, agent, steps, run, "3", kOnceOnly), {"--init", branch});
     };
-    ASSERT_EQ(Run(train(name("whole"))), 0) << Err();
+    ASSERT_EQ(Run(train(name("whole"), Steps(agent))), 0) << Err();
     EXPECT_TRUE(Slurp(folder_ / name("whole") / "init.safetensors") == contents);
     EXPECT_NE(Err().find("transfer predictor after 40 random steps"), std::string::npos) << Err();
     // the branch matters
@@ -355,11 +355,12 @@ TEST_F(RunCommandTest, ARunFromABranchStandsAlone) {
     EXPECT_FALSE(fs::exists(folder_ / name("scratch") / "init.safetensors"));
     EXPECT_NE(Slurp(NewestCheckpoint(name("whole"))), Slurp(NewestCheckpoint(name("scratch"))));
 
-    // killed before anything was kept, and the file is gone
-    KillEarly(train(name("killed")), name("killed"));
-    KillEarly(train(name("changed")), name("changed"));
+    // killed before anything was kept, and the file is gone; a long run, so that it comes in time
+    KillEarly(train(name("killed"), 2'000'000'000), name("killed"));
+    KillEarly(train(name("changed"), 2'000'000'000), name("changed"));
     fs::remove(branch);
-    ASSERT_EQ(Run({"resume", Dir(name("killed"))}), 0) << Err();
+    ASSERT_EQ(Run({"resume", Dir(name("killed")), "--steps", std::to_string(Steps(agent))}), 0)
+        << Err();
     ExpectSameResults(name("whole"), name("killed"));
 
     // another copy is not what the run was made with
