@@ -203,13 +203,24 @@ std::vector<SegmentMatrix> IncrementSpan::ValueNullDirections(const SegmentMatri
 
 ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMatrix> prefixes,
                              std::span<const SegmentMatrix> increments, const Ladder& ladder) {
+  const std::vector<const MatrixValue*> values(prefixes.size(), &value);
+  return StudyValues(values, prefixes, increments, ladder);
+}
+
+ValueTheoryReport StudyValues(std::span<const MatrixValue* const> values,
+                              std::span<const SegmentMatrix> prefixes,
+                              std::span<const SegmentMatrix> increments, const Ladder& ladder) {
+  MSRL_CHECK_EQ(prefixes.size(), values.size());
   MSRL_CHECK_EQ(prefixes.size(), increments.size());
+  RequireValid(ladder);
   MSRL_CHECK_GE(std::ssize(prefixes), 2);
   const IncrementSpan span(increments);
   ValueTheoryReport report;
   report.states = static_cast<int>(prefixes.size());
   report.increment_rank = span.rank();
   std::vector<double> first_order, additivity;
+  const auto rungs = static_cast<std::size_t>(ladder.rungs);
+  std::vector<std::vector<double>> first_order_errors(rungs), additivity_errors(rungs);
   double error = 0.0;
   double change = 0.0;
   int same_sign = 0;
@@ -217,6 +228,7 @@ ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMa
   for (std::size_t i = 0; i < prefixes.size(); ++i) {
     const SegmentMatrix& z = prefixes[i];
     const SegmentMatrix& h = increments[i];
+    const MatrixValue& value = *values[i];
     const ErrorCurve linear = FirstOrderError(value, z, h, ladder);
     if (linear.slope) first_order.push_back(*linear.slope);
     report.first_order_exact += linear.exact ? 1 : 0;
@@ -224,6 +236,10 @@ ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMa
         AdditivityError(value, z, h, increments[(i + 1) % increments.size()], ladder);
     if (sums.slope) additivity.push_back(*sums.slope);
     report.additivity_exact += sums.exact ? 1 : 0;
+    for (std::size_t k = 0; k < rungs; ++k) {
+      first_order_errors[k].push_back(linear.error[k]);
+      additivity_errors[k].push_back(sums.error[k]);
+    }
 
     const SegmentMatrix gradient = value.Gradient(z);
     const double foretold = gradient.Inner(h);
@@ -240,6 +256,11 @@ ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMa
       report.gradient_share_in_span += share * share / n;
     }
   }
+  for (std::size_t k = 0; k < rungs; ++k) {
+    report.factors.push_back(std::ldexp(ladder.first, -static_cast<int>(k)));
+    report.first_order_errors.push_back(Quantile(first_order_errors[k], 0.5));
+    report.additivity_errors.push_back(Quantile(additivity_errors[k], 0.5));
+  }
   report.first_order_curves = static_cast<int>(first_order.size());
   report.first_order_slope_median = Quantile(first_order, 0.5);
   report.first_order_slope_low = Quantile(first_order, 0.1);
@@ -249,6 +270,59 @@ ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMa
   report.first_order_relative_error = change > 0.0 ? error / change : 0.0;
   report.sign_agreement = same_sign / n;
   return report;
+}
+
+std::vector<GradientBlock> GradientBlocks(std::span<const SegmentMatrix> gradients) {
+  MSRL_CHECK(!gradients.empty());
+  const Lift& lift = *gradients[0].lift();
+  const auto count = static_cast<double>(gradients.size());
+  double total = 0.0;
+  for (const SegmentMatrix& gradient : gradients) {
+    MSRL_CHECK(gradient.lift()->id() == lift.id());
+    total += gradient.Inner(gradient);
+  }
+  std::vector<GradientBlock> blocks;
+  for (std::size_t i = 0; i < lift.blocks().size(); ++i) {
+    for (std::size_t j = i; j < lift.blocks().size(); ++j) {
+      GradientBlock block{.rows = lift.blocks()[i].name, .columns = lift.blocks()[j].name};
+      double squares = 0.0;
+      for (const SegmentMatrix& gradient : gradients) {
+        squares += gradient.Block(block.rows, block.columns).squaredNorm();
+      }
+      if (i != j) squares *= 2.0;
+      block.norm = std::sqrt(squares / count);
+      block.share = total > 0.0 ? squares / total : 0.0;
+      blocks.push_back(std::move(block));
+    }
+  }
+  return blocks;
+}
+
+std::vector<GradientEntry> LargestEntries(std::span<const SegmentMatrix> gradients, int most) {
+  MSRL_CHECK(!gradients.empty());
+  const Lift& lift = *gradients[0].lift();
+  const std::vector<std::string> labels = lift.Labels();
+  const auto count = static_cast<double>(gradients.size());
+  std::vector<GradientEntry> entries;
+  for (Index j = 0; j < lift.m(); ++j) {
+    for (Index i = 0; i <= j; ++i) {
+      GradientEntry entry;
+      entry.name = labels[static_cast<std::size_t>(i)] + "*" + labels[static_cast<std::size_t>(j)];
+      double squares = 0.0;
+      for (const SegmentMatrix& gradient : gradients) {
+        const double derivative = (i == j ? 1.0 : 2.0) * gradient(i, j);
+        entry.mean += derivative / count;
+        squares += derivative * derivative;
+        entry.positive += derivative > 0.0 ? 1.0 / count : 0.0;
+      }
+      entry.rms = std::sqrt(squares / count);
+      if (entry.rms > 0.0) entries.push_back(std::move(entry));
+    }
+  }
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const GradientEntry& a, const GradientEntry& b) { return a.rms > b.rms; });
+  entries.resize(std::min(entries.size(), static_cast<std::size_t>(std::max(most, 0))));
+  return entries;
 }
 
 }  // namespace msrl

@@ -8,6 +8,7 @@
 #include <Eigen/Core>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "msrl/core/segment_matrix.h"
@@ -102,6 +103,10 @@ class IncrementSpan {
 // Figures over many states; what `inspect` prints.
 struct ValueTheoryReport {
   int states = 0;
+  // rung by rung: the factor e, and the median errors of increments times e
+  std::vector<double> factors;
+  std::vector<double> first_order_errors;
+  std::vector<double> additivity_errors;
   // slopes of the error curves that have one
   int first_order_curves = 0;
   double first_order_slope_median = 0.0;
@@ -125,6 +130,30 @@ struct ValueTheoryReport {
 // additivity is the next one's. InvariantError unless there are as many of both, at least two.
 ValueTheoryReport StudyValue(const MatrixValue& value, std::span<const SegmentMatrix> prefixes,
                              std::span<const SegmentMatrix> increments, const Ladder& ladder = {});
+// The same with a value for every prefix: Q(o, ., a) of the state it belongs to.
+ValueTheoryReport StudyValues(std::span<const MatrixValue* const> values,
+                              std::span<const SegmentMatrix> prefixes,
+                              std::span<const SegmentMatrix> increments, const Ladder& ladder = {});
+
+// A block of W, e.g. x times dx; those off the diagonal stand for both of their places.
+struct GradientBlock {
+  std::string rows, columns;
+  double norm = 0.0;   // Frobenius, root mean square over the gradients
+  double share = 0.0;  // of sum |W|^2; all together 1, or 0 if there is no gradient
+};
+// In the order of the lift's blocks, upper triangle row by row. InvariantError if there are no
+// gradients or their lifts differ.
+std::vector<GradientBlock> GradientBlocks(std::span<const SegmentMatrix> gradients);
+
+// A pair of channels: the derivative is that of Q with respect to Z_ij = Z_ji, both at once.
+struct GradientEntry {
+  std::string name;       // as in Lift::Labels, e.g. "x[2]*1"
+  double mean = 0.0;      // derivative, over the gradients
+  double rms = 0.0;       // root mean square
+  double positive = 0.0;  // share of gradients where it is above zero
+};
+// Those with the largest root mean square first; at most `most`, none that is always zero.
+std::vector<GradientEntry> LargestEntries(std::span<const SegmentMatrix> gradients, int most);
 
 }  // namespace msrl
 
