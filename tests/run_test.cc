@@ -397,6 +397,66 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   EXPECT_EQ(Run(train("msrl", {"--init", foreign, "--unaligned"})), 0) << Err();
 }
 
+TEST_F(RunCommandTest, InspectShowsWhatTheCriticMakesOfMatrices) {
+  for (const char* agent : {"msrl", "msrl-td3", "msrl-dqn"}) {
+    SCOPED_TRACE(agent);
+    const bool discrete = agent == std::string("msrl-dqn");
+    const std::string env = discrete ? "graph-motif" : "four-rooms-sparse";
+    // a library that keeps what it used, and a policy that is often overruled
+    const Arguments eager{"--set", "library_size=500", "--set", "margin=0"};
+    ASSERT_EQ(Run(With(Train(env, agent, 400, agent), eager)), 0) << Err();
+    const std::string checkpoint = Slurp(NewestCheckpoint(agent));
+    ASSERT_EQ(Run({"inspect", Dir(agent)}), 0) << Err();
+    EXPECT_EQ(Err(), "");
+    const std::string text = Out();
+    for (const char* part :
+         {"local gradient W", "x*dx", "largest entries", "slope of the first-order error",
+          "slope of the additivity error", "value-null directions", "library: 400 of 500 segments",
+          "obstruction proxy: ready", "after the warm-up"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+    }
+    ASSERT_EQ(Run({"inspect", Dir(agent), "--json", "--episodes", "8", "--states", "60"}), 0);
+    const std::string first = Out();
+    const auto json = nlohmann::json::parse(first);
+    EXPECT_EQ(json.at("steps"), 400);
+    EXPECT_LE(json.at("states"), 60);
+    double shares = 0.0;
+    for (const auto& block : json.at("gradient").at("blocks")) {
+      shares += block.at("share").get<double>();
+    }
+    EXPECT_NEAR(shares, 1.0, 1e-9);
+    EXPECT_EQ(json.at("gradient").at("largest").size(), 10u);
+    // errors vanish faster than the increment
+    for (const char* error : {"first_order", "additivity"}) {
+      EXPECT_GT(json.at(error).at("slope_median"), 1.5) << error;
+      EXPECT_EQ(json.at(error).at("median_errors").size(), 10u);
+    }
+    EXPECT_GT(json.at("null").at("null_share"), 0.5);
+    EXPECT_EQ(json.at("library").at("offered"), 400);
+    EXPECT_GT(json.at("library").at("uses"), 0);
+    EXPECT_TRUE(json.at("last_metrics").contains("transfer/predictor"));
+    // the same again, and nothing has changed
+    ASSERT_EQ(Run({"inspect", Dir(agent), "--json", "--episodes", "8", "--states", "60"}), 0);
+    EXPECT_EQ(Out(), first);
+    EXPECT_TRUE(Slurp(NewestCheckpoint(agent)) == checkpoint);
+  }
+  const auto without = [&](const std::string& name, const std::string& setting) {
+    const Arguments more{"--set", setting};
+    EXPECT_EQ(Run(With(Train("four-rooms-sparse", "msrl", 200, name), more)), 0) << Err();
+  };
+  without("no-library", "library=false");
+  ASSERT_EQ(Run({"inspect", Dir("no-library"), "--json"}), 0) << Err();
+  EXPECT_FALSE(nlohmann::json::parse(Out()).contains("library"));
+
+  without("no-matrix", "matrix=false");
+  ExpectMistake({"inspect", Dir("no-matrix")}, "the critic of 'msrl' does not see the matrix");
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "sac", 200, "sac")), 0) << Err();
+  ExpectMistake({"inspect", Dir("sac")}, "the critic of 'sac' does not see the matrix");
+  ExpectMistake({"inspect", Dir("nothing")}, "no run in");
+  KillEarly(Train("four-rooms-sparse", "msrl", 2'000'000'000, "early", "3", kOnceOnly), "early");
+  ExpectMistake({"inspect", Dir("early")}, "has no checkpoint yet");
+}
+
 TEST_F(RunCommandTest, EvalAgentsAndConfig) {
   ASSERT_EQ(Run(Train("four-rooms-sparse", "still", 500, "a")), 0);
   ASSERT_EQ(Run({"eval", Dir("a"), "--episodes", "3", "--json"}), 0) << Err();

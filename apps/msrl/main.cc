@@ -19,6 +19,7 @@
 #include "eval.h"
 #include "exit_request.h"
 #include "library.h"
+#include "inspect.h"
 #include "msrl/agents/agent.h"
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
@@ -92,6 +93,7 @@ int main(int argc, char** argv) {
   msrl::app::AddTrain(app);
   msrl::app::AddResume(app);
   msrl::app::AddEval(app);
+  msrl::app::AddInspect(app);
   msrl::app::AddAgents(app);
   msrl::app::AddConfig(app);
   msrl::app::AddPlay(app);

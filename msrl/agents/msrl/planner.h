@@ -73,6 +73,7 @@ class Planner {
 
   const SegmentLibrary& library() const { return library_; }
   const ObstructionProxy& proxy() const { return proxy_; }
+  bool filters() const { return settings_.obstruction; }  // whether the proxy is used
   std::int64_t parameter_count() const {
     return settings_.obstruction ? proxy_.parameter_count() : 0;
   }
