@@ -162,6 +162,7 @@ void Critic::LearnBranch(double learning_rate, double tau) {
   }
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): a view
 void Critic::ActionGradient(const ConstMatrixRef& d_q, MatrixRef d_action) {
   residual_.InputGradient(d_q, tape_, h_ + sizes_.observation, d_action);
 }
