@@ -215,6 +215,7 @@ void ObstructionProxy::Predict(const ConstVectorRef& o, const ConstVectorRef& z,
       probability[static_cast<std::size_t>(start + i)] = Sigmoid(logit(0, i) + base);
     }
   }
+  RequireFinite("obstruction probability", probability);
 }
 
 void ObstructionProxy::CountFiltered(std::span<const float> probability) {

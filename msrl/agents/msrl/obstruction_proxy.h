@@ -116,8 +116,8 @@ class ObstructionProxy {
   }
 
   // Probabilities of k candidates that start in (o, Z): o (n) and features of Z (f), tails'
-  // observations (n x k) and features of the segments' matrices Z^ - Z (f x k). Changes nothing
-  // that is saved; no allocation.
+  // observations (n x k) and features of the segments' matrices Z^ - Z (f x k). RunError if a
+  // probability is no number. Changes nothing that is saved; no allocation.
   void Predict(const ConstVectorRef& o, const ConstVectorRef& z,
                const ConstMatrixRef& tail_observations, const ConstMatrixRef& segment_features,
                std::span<float> probability);
