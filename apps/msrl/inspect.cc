@@ -224,9 +224,10 @@ void PrintTheory(const ValueTheoryReport& theory) {
   fmt::print("  whole steps: sum of errors {:.1f} % of the change, sign right in {:.0f} %\n",
              100.0 * theory.first_order_relative_error, 100.0 * theory.sign_agreement);
   fmt::print(
-      "\nvalue-null directions: steps span {} dimensions; {:.2f} % of their energy is "
+      "\nvalue-null directions: steps span {} dimensions; all but {:.2g} % of their energy is "
       "invisible to Q\n  to first order; {:.1f} % of |W|^2 lies in the span\n",
-      theory.increment_rank, 100.0 * theory.null_share, 100.0 * theory.gradient_share_in_span);
+      theory.increment_rank, 100.0 * (1.0 - theory.null_share),
+      100.0 * theory.gradient_share_in_span);
 }
 
 void PrintMetric(const Inspection& inspection, const char* name, const char* what) {
