@@ -336,28 +336,27 @@ TEST_P(PlannerTest, OutcomesTeachTheFilter) {
   int obstructed = 0, realizable = 0, outcomes[2] = {0, 0};
   for (int i = 0; i < 60; ++i) {
     Segment step = RandomSegment();
-    const auto futures = Nearby(
-        {segments.end() - std::min<std::ptrdiff_t>(std::ssize(segments), 40), segments.end()},
-        step.before, settings);
-    std::vector<Segment> copies;
-    for (const Segment* future : futures) copies.push_back(*future);
+    const std::vector<Segment> kept(
+        segments.end() - std::min<std::ptrdiff_t>(std::ssize(segments), settings.library_size),
+        segments.end());
+    const auto futures = Nearby(kept, step.before, settings);
     const SegmentMatrix z = RandomPrefix();
     ActionBuffer out = Buffer(step.action);
     planner.Improve(View(step.before, z), /*exploring=*/true, values, out);
     step.action = ChoiceOf(out);
     // half of the steps end where a future said
-    if (i % 2 == 0 && !copies.empty()) step.after = copies.back().after;
+    if (i % 2 == 0 && !futures.empty()) step.after = futures.back()->after;
     Observe(step, planner);
-    for (const Segment& future : copies) {
-      if (std::abs(future.action - step.action) > (discrete() ? 0.0 : settings.action_radius)) {
+    for (const Segment* future : futures) {
+      if (std::abs(future->action - step.action) > (discrete() ? 0.0 : settings.action_radius)) {
         continue;
       }
       const double off =
-          (Vector(future.after.geometry) - Vector(step.after.geometry)).cwiseAbs().maxCoeff();
+          (Vector(future->after.geometry) - Vector(step.after.geometry)).cwiseAbs().maxCoeff();
       ++(off > settings.proxy.tolerance ? obstructed : realizable);
       ++outcomes[off > settings.proxy.tolerance ? 1 : 0];
     }
-    if (!copies.empty()) ++realizable;  // what really happened
+    if (!futures.empty()) ++realizable;  // what really happened
     EXPECT_EQ(planner.proxy().obstructed_count(), obstructed) << i;
     EXPECT_EQ(planner.proxy().realizable_count(), realizable) << i;
     segments.push_back(step);
