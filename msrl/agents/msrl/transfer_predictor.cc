@@ -21,7 +21,8 @@ std::vector<State> JudgeStates(const ValueBranch& branch, const Replay& replay) 
   std::vector<State> states;
   std::vector<State> pending;
   const auto judge = [&] {
-    const auto f = branch.Forward(batch.features, tape);
+    if (pending.empty()) return;
+    const auto f = branch.Forward(batch.features.leftCols(std::ssize(pending)), tape);
     for (std::size_t i = 0; i < pending.size(); ++i) {
       pending[i].value = static_cast<double>(f(0, static_cast<Eigen::Index>(i)));
       states.push_back(pending[i]);
