@@ -187,12 +187,12 @@ ValueBranch ValueBranch::Parse(std::span<const std::byte> bytes, std::string_vie
   entries.Number<int>("version", 1, 1);
   BranchInfo info;
   info.lift.value = entries.HexNumber("lift_id");
+  info.lift_kind = LiftKindName(LiftKindFromName(entries.Text("lift_kind")));
   if (alignment == Alignment::kAligned && !(info.lift == expected)) {
     throw UserError(StrCat(source, ": the branch was trained with lift ", info.lift.ToString(),
-                           ", this is lift ", expected.ToString(),
+                           " (", info.lift_kind, "), this is lift ", expected.ToString(),
                            "; only the unaligned control may load it"));
   }
-  info.lift_kind = LiftKindName(LiftKindFromName(entries.Text("lift_kind")));
   info.features = MatrixFeatureOptions::FromName(entries.Text("features"));
   const int feature_count = entries.Number<int>("feature_count", 1, kMaxFeatures);
   info.sources = SplitNames(entries.Text("sources"));

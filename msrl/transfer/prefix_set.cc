@@ -81,8 +81,8 @@ std::vector<TimePair> DrawTimes(const PrefixSetOptions& options, Index horizon, 
 
 }  // namespace
 
-Lift::Ptr UnalignedLift() {
-  LiftSpec spec = CompactLift()->spec();
+Lift::Ptr UnalignedLift(LiftKind kind) {
+  LiftSpec spec = CompactLift(kind)->spec();
   std::rotate(spec.slots.begin(), spec.slots.begin() + (spec.d - kShift), spec.slots.end());
   return Lift::Make(spec);
 }
@@ -94,7 +94,8 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
     throw UserError(StrCat("the episodes are for lift ", file.lift_id, ", this is lift ",
                            CompactLift()->id().ToString()));
   }
-  const Lift::Ptr lift = options.view == PrefixView::kUnaligned ? UnalignedLift() : CompactLift();
+  const Lift::Ptr lift = options.view == PrefixView::kUnaligned ? UnalignedLift(options.lift)
+                                                                : CompactLift(options.lift);
   const MatrixFeatures map(lift, options.features);
   if (options.view == PrefixView::kLastState && !options.features.endpoints) {
     throw UserError(

@@ -29,6 +29,7 @@ enum class Oracle {
 };
 
 struct PrefixSetOptions {
+  LiftKind lift = LiftKind::kCompact;  // what Z is made of; not kFull
   MatrixFeatureOptions features;
   PrefixView view = PrefixView::kMatrix;
   Oracle oracle = Oracle::kNone;
@@ -59,7 +60,7 @@ struct PrefixSet {
 PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options);
 
 // The lift of the unaligned control: same sizes, slots moved by four; another id.
-Lift::Ptr UnalignedLift();
+Lift::Ptr UnalignedLift(LiftKind kind = LiftKind::kCompact);
 
 }  // namespace msrl
 

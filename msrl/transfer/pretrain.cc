@@ -286,6 +286,7 @@ void RequireValid(const PretrainConfig& config) {
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
   RequireValid(config);
   PrefixSetOptions options;
+  options.lift = LiftKindFromName(config.lift);
   options.features = MatrixFeatureOptions::FromName(config.features);
   options.view = config.control == "unaligned"          ? PrefixView::kUnaligned
                  : config.control == "observation-only" ? PrefixView::kLastState
@@ -316,10 +317,12 @@ PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
   const TargetUnit unit = FindUnit(config, train, pairs);
 
   BranchInfo info;
-  const Lift::Ptr lift = config.control == "unaligned" ? UnalignedLift() : CompactLift();
+  const LiftKind kind = LiftKindFromName(config.lift);
+  const Lift::Ptr lift = config.control == "unaligned" ? UnalignedLift(kind) : CompactLift(kind);
   info.lift = lift->id();
   info.lift_kind = LiftKindName(lift->kind());
   info.features = MatrixFeatureOptions::FromName(config.features);
+  MSRL_CHECK_EQ(train.matrix_features, MatrixFeatures(lift, info.features).size());
   info.sources.assign(sources.begin(), sources.end());
   info.dataset = "none";
   info.objective = config.objective;

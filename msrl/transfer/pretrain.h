@@ -26,6 +26,7 @@ namespace msrl {
 struct PretrainConfig {
   std::string objective = "paper";
   std::string target = "fitted";
+  std::string lift = "compact";
   std::string features = "selected+endpoints";
   std::string control = "none";
   std::string oracle = "none";
@@ -55,6 +56,7 @@ struct PretrainConfig {
     visit("objective", objective, "what is learned: absolute values, or their shape",
           {"paper", "shape"});
     visit("target", target, "value of a prefix", {"mc", "expert", "fitted"});
+    visit("lift", lift, "what Z is made of", {"compact", "compact-no-action", "compact-no-reward"});
     visit("features", features, "what the network sees of Z",
           {"selected+endpoints", "selected", "all+endpoints", "all"});
     visit("control", control, "what is broken on purpose",
@@ -103,7 +105,7 @@ struct PretrainResult {
 
 // Trains on the prefixes of the named sources, measures on those of the validation set. F of the
 // result is in units of reward / reward_scale. Deterministic in config, sets and seed. `progress`
-// is called now and then with the updates made.
+// is called now and then with the updates made. The sets were made with the config's options.
 PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
                         const PrefixSet& validation, std::span<const std::string> sources,
                         std::uint64_t seed, const std::function<void(int updates)>& progress = {});

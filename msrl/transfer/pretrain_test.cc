@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "msrl/core/check.h"
 #include "msrl/core/config.h"
 #include "msrl/env/spec.h"
 #include "msrl/testing/tolerance.h"
@@ -100,6 +101,40 @@ TEST(PrefixSet, ControlsSeeSomethingElse) {
   }
 }
 
+// The columns of the ablations are those of the whole lift without the features of the block.
+TEST(PrefixSet, AblationsLackTheirBlockAndNothingElse) {
+  PretrainConfig config = Quick("paper");
+  const EpisodeFile& file = Episodes("train");
+  for (const char* features : {"selected+endpoints", "all"}) {
+    config.features = features;
+    config.lift = "compact";
+    const PrefixSet whole = MakePrefixSet(file, TrainingPrefixes(config));
+    const auto options = MatrixFeatureOptions::FromName(features);
+    const std::vector<std::string> whole_names = MatrixFeatures(CompactLift(), options).Names();
+    for (const auto& [name, block] :
+         {std::pair("compact-no-action", "a["), std::pair("compact-no-reward", "r")}) {
+      config.lift = name;
+      const PrefixSet set = MakePrefixSet(file, TrainingPrefixes(config));
+      const Lift::Ptr lift = CompactLift(LiftKindFromName(name));
+      const std::vector<std::string> names = MatrixFeatures(lift, options).Names();
+      std::vector<Index> rows;
+      std::vector<std::string> kept;
+      for (std::size_t i = 0; i < whole_names.size(); ++i) {
+        const std::string& feature = whole_names[i];
+        const std::size_t times = feature.find('*');
+        const bool product = times != std::string::npos;
+        if (product && (feature.starts_with(block) || feature.substr(times + 1).starts_with(block)))
+          continue;
+        rows.push_back(static_cast<Index>(i));
+        kept.push_back(feature);
+      }
+      EXPECT_EQ(names, kept) << name;
+      EXPECT_EQ(set.features, whole.features(rows, Eigen::all)) << name;
+      EXPECT_EQ(set.value, whole.value);
+    }
+  }
+}
+
 TEST(Pretrain, LearnsValuesOfNewInstances) {
   const PretrainResult result = Train(Quick("paper"));
   EXPECT_GT(result.metrics.rank_correlation, 0.5);
@@ -126,6 +161,35 @@ TEST(Pretrain, ShapeFollowsTheEpisodeAndNotItsLevel) {
   EXPECT_GT(shape.centred_rank_correlation, paper.centred_rank_correlation + 0.05);
   EXPECT_LT(shape.rank_correlation, paper.rank_correlation - 0.3);
   EXPECT_GT(shape.difference_correlation, 0.2);
+}
+
+TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
+  for (const char* name : {"compact-no-action", "compact-no-reward"}) {
+    PretrainConfig config = Quick("paper");
+    config.lift = name;
+    const PretrainResult result = Train(config);
+    EXPECT_LT(result.metrics.train_error, 0.7) << name;
+    const Lift::Ptr lift = CompactLift(LiftKindFromName(name));
+    EXPECT_EQ(result.branch.info().lift_kind, name);
+    EXPECT_EQ(result.branch.info().lift, lift->id());
+    EXPECT_EQ(result.branch.feature_count(), MatrixFeatures(lift).size());
+    const std::string file = result.branch.Encode();
+    const auto parse = [&](LiftKind kind) {
+      return UserErrorText([&] {
+        ValueBranch::Parse(std::as_bytes(std::span(file)), "file", CompactLift(kind)->id());
+      });
+    };
+    EXPECT_EQ(parse(lift->kind()), "no error");
+    EXPECT_NE(parse(LiftKind::kCompact).find(StrCat("(", name, ")")), std::string::npos);
+    config.updates = 1;
+    config.control = "unaligned";
+    const BranchInfo unaligned = Train(config).branch.info();
+    EXPECT_EQ(unaligned.lift, UnalignedLift(lift->kind())->id());
+    EXPECT_FALSE(unaligned.lift == lift->id());
+    EXPECT_FALSE(unaligned.lift == UnalignedLift()->id());
+    config.control = "observation-only";
+    EXPECT_EQ(Train(config).branch.info().lift, lift->id());
+  }
 }
 
 TEST(Pretrain, OutputIsInValueUnits) {
