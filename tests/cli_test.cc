@@ -342,6 +342,38 @@ TEST_F(CliTest, CollectsDescribesAndPretrains) {
   }
 }
 
+TEST_F(CliTest, CriticValuesAndAblatedLiftsGoFromPretrainingToTraining) {
+  const std::string train = (folder_ / "train.h5").string();
+  const std::string held_out = (folder_ / "held-out.h5").string();
+  const std::string collect =
+      "collect --episodes 4 --targets critic --critic-steps 100 --sources micro-grid --out ";
+  ASSERT_EQ(Run(collect + train).exit_code, 0);
+  ASSERT_EQ(Run(collect + held_out + " --split held-out").exit_code, 0);
+  const std::string pretrain = "pretrain --set target=critic --set width=8 --updates 2 --data " +
+                               train + " --held-out " + held_out + " --out ";
+  const std::string start = "train --env four-rooms-sparse --agent msrl --steps 20 --init ";
+  const auto path = [&](const std::string& name) { return (folder_ / name).string(); };
+  for (const std::string lift : {"compact-no-action", "compact-no-reward"}) {
+    const std::string branch = path(lift + ".safetensors");
+    const Outcome made = Run(pretrain + branch + " --set lift=" + lift);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_NE(made.out.find("target critic, lift " + lift), std::string::npos) << made.out;
+    const Outcome taken = Run(start + branch + " --set lift=" + lift + " --run " + path(lift));
+    EXPECT_EQ(taken.exit_code, 0) << taken.err;
+    ExpectUserError(start + branch + " --run " + path("refused"), "(" + lift + ")");
+    EXPECT_FALSE(fs::exists(path("refused")));
+  }
+  const std::string whole = path("compact.safetensors");
+  ASSERT_EQ(Run(pretrain + whole).exit_code, 0);
+  ExpectUserError(start + whole + " --set lift=compact-no-action --run " + path("refused"),
+                  "(compact)");
+  ExpectUserError(pretrain + whole + " --set lift=full", "lift");
+  ExpectUserError("collect --targets critic --critic-steps 0 --out " + train, "critic steps");
+  const Outcome own =
+      Run("pretrain --set target=critic --critic-steps 50 --episodes 16 --updates 1");
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+}
+
 TEST_F(CliTest, PretrainingMistakes) {
   const std::string train = (folder_ / "train.h5").string();
   ASSERT_EQ(Run("collect --out " + train + " --episodes 4 --targets mc").exit_code, 0);

@@ -25,7 +25,10 @@ void RunCollect(const CollectArguments& arguments) {
   }
   ProgressLine line("collect");
   const EpisodeFile file =
-      Collect(arguments.options, [&line](int done, int total) { line.Show(done, total); });
+      Collect(arguments.options, [&line](std::string_view stage, int done, int total) {
+        line.Begin(StrCat("collect ", stage));
+        line.Show(done, total);
+      });
   WriteEpisodes(arguments.out, file);
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {
@@ -48,7 +51,7 @@ void AddCollect(CLI::App& app) {
       "The file is HDF5 in the layout of Minari datasets (docs/file-formats.md). Values are in\n"
       "units of reward / reward_scale, discounted by 0.99:\n"
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
-      "  fitted  fitted evaluation of the behaviour");
+      "  fitted  fitted evaluation of the behaviour; critic  V(o) of an agent trained for it");
   const auto arguments = std::make_shared<CollectArguments>();
   CollectOptions& options = arguments->options;
   command->add_option("--out", arguments->out, "File to write (.h5)")->required();
@@ -57,8 +60,12 @@ void AddCollect(CLI::App& app) {
   command->add_option("--sources", options.sources, "Source families; all if none is named")
       ->delimiter(',');
   command->add_option("--split", options.split, "train | held-out: which half of all layouts");
-  command->add_option("--targets", options.targets, "mc, expert, fitted; all if none is named")
+  command
+      ->add_option("--targets", options.targets,
+                   "mc, expert, fitted, critic; all but critic if none is named")
       ->delimiter(',');
+  command->add_option("--critic-steps", options.critic_steps,
+                      "For critic: training steps per family (20000)");
   command->add_option("--dead-slots", options.dead_slots,
                       "Share of episodes with dead geometry slots (0.25)");
   command->callback([arguments] { RunCollect(*arguments); });

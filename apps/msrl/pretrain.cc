@@ -23,6 +23,7 @@ struct PretrainOptions {
   std::string held_out;
   int episodes = 4000;
   std::uint64_t data_seed = 0;
+  int critic_steps = CollectOptions{}.critic_steps;
   std::vector<std::string> rows;
   std::string objective = "paper";
   std::vector<std::string> settings;
@@ -78,10 +79,14 @@ EpisodeFile Load(const std::string& path, const char* split, const PretrainOptio
   collect.split = split;
   collect.seed = options.data_seed;
   collect.targets = {target};
+  collect.critic_steps = options.critic_steps;
   collect.episodes =
       std::max(1, std::string_view(split) == "train" ? options.episodes : options.episodes / 4);
-  ProgressLine line(StrCat("collect ", split));
-  return Collect(collect, [&line](int done, int total) { line.Show(done, total); });
+  ProgressLine line("collect");
+  return Collect(collect, [&](std::string_view stage, int done, int total) {
+    line.Begin(StrCat(split, " ", stage));
+    line.Show(done, total);
+  });
 }
 
 std::vector<Row> ChooseRows(const std::vector<std::string>& wanted,
@@ -224,8 +229,9 @@ void RunPretrain(const PretrainOptions& options) {
     return;
   }
   fmt::print(
-      "Source pretraining: objective {}, target {}, {} updates, seeds {} to {}, control {}\n",
-      config.objective, config.target, config.updates, options.first_seed,
+      "Source pretraining: objective {}, target {}, lift {}, {} updates, seeds {} to {}, control "
+      "{}\n",
+      config.objective, config.target, config.lift, config.updates, options.first_seed,
       options.first_seed + static_cast<std::uint64_t>(options.seeds) - 1, config.control);
   fmt::print("train {} ({} prefixes), held-out {} ({} prefixes)\n\n", train_hash,
              train.value.size(), validation_hash, validation.value.size());
@@ -255,6 +261,8 @@ void AddPretrain(CLI::App& app) {
   command->add_option("--episodes", options->episodes,
                       "Without --data: episodes to collect (4000), and a quarter held out");
   command->add_option("--data-seed", options->data_seed, "Without --data: their seed (0)");
+  command->add_option("--critic-steps", options->critic_steps,
+                      "Without --data and with target=critic: training steps per family (20000)");
   command->add_option("--rows", options->rows, "Rows of the table: sources, mixed; all if not said")
       ->delimiter(',');
   command->add_option("--objective", options->objective, "paper | shape (default paper)");

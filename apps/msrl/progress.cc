@@ -13,6 +13,12 @@ ProgressLine::ProgressLine(std::string title)
       terminal_(isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()) {}
 
+void ProgressLine::Begin(const std::string& title) {
+  if (title == title_) return;
+  title_ = title;
+  start_ = std::chrono::steady_clock::now();
+}
+
 void ProgressLine::Show(int done, int total) {
   if (!terminal_ || total <= 0) return;
   constexpr int kWidth = 30;

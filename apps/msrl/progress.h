@@ -10,6 +10,8 @@ namespace msrl::app {
 class ProgressLine {
  public:
   explicit ProgressLine(std::string title);
+  // Another title, and a time that starts anew; nothing changes if it is the title already.
+  void Begin(const std::string& title);
   // Shows share, elapsed and remaining time; a new line once done == total.
   void Show(int done, int total);
 

@@ -31,7 +31,8 @@ struct StoredEpisode {
   double reward_scale = 1.0;
   bool terminated = false;
   bool truncated = false;
-  // Value of each of the T+1 states by name ("mc", "expert", "fitted"), in units of reward_scale.
+  // Value of each of the T+1 states by name ("mc", "expert", "fitted", "critic"), in units of
+  // reward_scale.
   std::map<std::string, Eigen::VectorXf> values;
   // Facts about behaviour and instance that no observer is told.
   std::map<std::string, double> facts;

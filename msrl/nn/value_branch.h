@@ -34,7 +34,7 @@ struct BranchInfo {
   std::string dataset;             // hash of the contents; "none" before training
   std::string objective = "none";  // "paper", "shape"
   std::string control = "none";    // "shuffled", "unaligned", "observation-only"
-  std::string target = "none";     // which value was learned: "mc", "expert", "fitted"
+  std::string target = "none";     // which value was learned: "mc", "expert", "fitted", "critic"
   std::int64_t updates = 0;
   std::uint64_t seed = 0;
   double gamma = 0.99;

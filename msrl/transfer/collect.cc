@@ -9,6 +9,7 @@
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/tabular_env.h"
 #include "msrl/suite/registry.h"
+#include "msrl/transfer/critic_value.h"
 #include "msrl/transfer/fitted_value.h"
 
 namespace msrl {
@@ -118,15 +119,19 @@ void RequireValid(const CollectOptions& options, const std::vector<std::string>&
   if (options.split != "train" && options.split != "held-out") {
     throw UserError(StrCat("split must be train or held-out, got '", options.split, "'"));
   }
-  const std::vector<std::string> known = {"mc", "expert", "fitted"};
+  const std::vector<std::string> known = {"mc", "expert", "fitted", "critic"};
   for (const std::string& target : options.targets) {
     if (std::find(known.begin(), known.end(), target) == known.end()) {
-      throw UserError(StrCat("targets are mc, expert and fitted, got '", target, "'",
+      throw UserError(StrCat("targets are mc, expert, fitted and critic, got '", target, "'",
                              DidYouMean(target, known)));
     }
   }
-  if (options.targets.empty())
-    throw UserError("name at least one of the targets mc, expert, fitted");
+  if (options.targets.empty()) {
+    throw UserError("name at least one of the targets mc, expert, fitted, critic");
+  }
+  if (options.critic_steps < 1 || options.critic_steps > 100'000'000) {
+    throw UserError(StrCat("critic steps must be 1 to 100000000, got ", options.critic_steps));
+  }
 }
 
 }  // namespace
@@ -146,8 +151,7 @@ Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value
   return rest;
 }
 
-EpisodeFile Collect(const CollectOptions& options,
-                    const std::function<void(int done, int total)>& progress) {
+EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progress) {
   const std::vector<std::string> sources =
       options.sources.empty() ? SourceFamilies() : options.sources;
   RequireValid(options, sources);
@@ -174,9 +178,13 @@ EpisodeFile Collect(const CollectOptions& options,
     const std::uint64_t episode_seed = rng.NextU64();
     file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, "expert")));
     if (Wanted(options, "mc")) AddMonteCarlo(file.episodes.back(), file.gamma);
-    if (progress) progress(k + 1, options.episodes);
+    if (progress) progress("episodes", k + 1, options.episodes);
   }
   if (Wanted(options, "fitted")) AddFittedValues(file);
+  if (Wanted(options, "critic")) {
+    file.attributes["critic_steps"] = std::to_string(options.critic_steps);
+    AddCriticValues(file, {.steps = options.critic_steps, .seed = options.seed}, progress);
+  }
   return file;
 }
 

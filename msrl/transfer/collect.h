@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "msrl/data/episode_file.h"
@@ -19,9 +20,11 @@ struct CollectOptions {
   int episodes = 2000;               // of all sources together, in turn
   std::uint64_t seed = 0;
   std::string split = "train";  // or "held-out"
-  // Any of "mc", "expert", "fitted".
+  // Any of "mc", "expert", "fitted", "critic"; the last is not among the default ones because
+  // agents have to be trained for it.
   std::vector<std::string> targets = {"mc", "expert", "fitted"};
-  double dead_slots = 0.25;  // share of episodes in which random geometry slots read zero
+  int critic_steps = 20'000;  // of training per family, for "critic"
+  double dead_slots = 0.25;   // share of episodes in which random geometry slots read zero
 };
 
 // Value targets, all in units of reward / reward_scale with the spec's discount:
@@ -29,11 +32,14 @@ struct CollectOptions {
 //            go on as in its last 15 steps (their mean reward for ever).
 //   expert   ExpertValue: V* of graphs and grids, the best of several roll-outs elsewhere.
 //   fitted   fitted evaluation of the behaviour (fitted_value.h).
+//   critic   V(o) of an agent that learned on the family's training instances (critic_value.h); the
+//            same agent for both splits of one seed.
 // Equal options give equal contents; with fewer episodes, the first of them (except "fitted").
 // Environments draw reward styles, action costs, scales and horizons anew for each episode, and
-// MakeBehaviour the skill. UserError on impossible options.
-EpisodeFile Collect(const CollectOptions& options,
-                    const std::function<void(int done, int total)>& progress = {});
+// MakeBehaviour the skill. UserError on impossible options. `progress` is called now and then in
+// every stage, "episodes" and "critics", and at the stage's end with done == total.
+using CollectProgress = std::function<void(std::string_view stage, int done, int total)>;
+EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progress = {});
 
 // The discounted rest of an episode for each of its T+1 states, with the given value of the last.
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma);

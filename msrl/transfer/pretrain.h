@@ -55,7 +55,7 @@ struct PretrainConfig {
   void Fields(V&& visit) {
     visit("objective", objective, "what is learned: absolute values, or their shape",
           {"paper", "shape"});
-    visit("target", target, "value of a prefix", {"mc", "expert", "fitted"});
+    visit("target", target, "value of a prefix", {"mc", "expert", "fitted", "critic"});
     visit("lift", lift, "what Z is made of", {"compact", "compact-no-action", "compact-no-reward"});
     visit("features", features, "what the network sees of Z",
           {"selected+endpoints", "selected", "all+endpoints", "all"});
