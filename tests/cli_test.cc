@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "msrl/core/segment.h"
-#include "msrl/data/segment_library.h"
 #include "msrl/data/episode_file.h"
+#include "msrl/data/segment_library.h"
 #include "msrl/data/trajectory_file.h"
 
 namespace msrl {
