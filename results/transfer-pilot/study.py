@@ -22,7 +22,7 @@ def standard_error(values):
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
-curves, predictor, unfinished = {}, {}, []
+curves, predictor, afterwards, training, unfinished = {}, {}, {}, {}, []
 for directory in sorted(runs.glob("*/*/*/")):
     if not (directory / "status.json").exists():
         continue
@@ -38,6 +38,12 @@ for directory in sorted(runs.glob("*/*/*/")):
         if "transfer/predictor" in metrics:
             predictor.setdefault(env, {}).setdefault(method, []).append(
                 (metrics["transfer/predictor"], metrics["transfer/amplitude"]))
+        # returns of training episodes in the first half of the budget, after the random steps
+        if "train/return" in metrics and 1000 < metrics["step"] <= records[-1]["step"] / 2:
+            training.setdefault(env, {}).setdefault(method, {}).setdefault(int(seed), []).append(metrics["train/return"])
+    if (directory / "inspect.json").exists():
+        now = json.loads((directory / "inspect.json").read_text())["predictor_now"]
+        afterwards.setdefault(env, {}).setdefault(method, []).append((now["correlation"], now["amplitude"]))
 
 with open(out / "evaluations.csv", "w") as file:
     file.write("env,method,seed,step,mean_return\n")
@@ -91,6 +97,33 @@ for env, methods in curves.items():
                   "|---|---|---|---|---|---|---|"]
         lines += [row(env, method, ["shape", "base"]) for method in extra]
         lines.append("")
+
+def pairs_mean(values, which):
+    return f"{statistics.fmean(value[which] for value in values):.2f}"
+
+
+def training_gain(env, reference):
+    ours, theirs = training.get(env, {}).get("shape", {}), training.get(env, {}).get(reference, {})
+    gains = [statistics.fmean(ours[seed]) - statistics.fmean(theirs[seed]) for seed in sorted(set(ours) & set(theirs))]
+    if not gains:
+        return ""
+    low, high = interval(gains)
+    return f"{statistics.fmean(gains):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+lines += ["## Where the gain is lost", "",
+          "`shape` in each task. Value prediction: the predictor over the random steps. Calibration: its amplitude (scaled down to 0.5",
+          "where it is larger). Forgetting: predictor and amplitude of F after training, over its replay (`msrl inspect`). Exploration: return",
+          "of training episodes in the first half of the budget, against base and shuffled.", "",
+          "| task | predictor | amplitude | predictor after | amplitude after | training return − base | − shuffled |",
+          "|---|---|---|---|---|---|---|"]
+for env in curves:
+    before, after = predictor.get(env, {}).get("shape"), afterwards.get(env, {}).get("shape")
+    if before:
+        lines.append("| " + " | ".join(
+            [env, pairs_mean(before, 0), pairs_mean(before, 1), pairs_mean(after, 0) if after else "",
+             pairs_mean(after, 1) if after else "", training_gain(env, "base"), training_gain(env, "shuffled")]) + " |")
+lines.append("")
 if unfinished:
     lines.append(f"Not finished, left out: {len(unfinished)} runs.")
 (out / "tables.md").write_text("\n".join(lines) + "\n")
@@ -134,5 +167,56 @@ def plot(env, methods):
     (out / f"{env}.svg").write_text("\n".join(parts) + "\n")
 
 
+def bars(name, title, groups):
+    """Groups of bars with the single values as dots: groups is {group: {bar: values}}."""
+    width, height, left, bottom = 90 + 110 * len(groups), 260, 50, 60
+    values = [value for group in groups.values() for series in group.values() for value in series] + [0.0]
+    low, high = min(values), max(values)
+    y = lambda value: 24 + (height - bottom - 24) * (high - value) / (high - low or 1)
+    colors = ["#d62728", "#7f7f7f", "#2ca02c", "#1f77b4"]
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+             f'<rect width="{width}" height="{height}" fill="white"/>', f'<text x="{left}" y="14">{title}</text>',
+             f'<line x1="{left}" y1="{y(0):.1f}" x2="{width - 10}" y2="{y(0):.1f}" stroke="black"/>']
+    for value in (low, high):
+        parts.append(f'<text x="{left - 5}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.2f}</text>')
+    names = []
+    for i, (group, series) in enumerate(groups.items()):
+        x = left + 10 + 110 * i
+        parts.append(f'<text x="{x}" y="{height - bottom + 16}">{group}</text>')
+        for j, (bar, points) in enumerate(series.items()):
+            if bar not in names:
+                names.append(bar)
+            color = colors[names.index(bar) % len(colors)]
+            mean, at = statistics.fmean(points), x + 26 * j
+            top, foot = sorted((y(mean), y(0)))
+            parts.append(f'<rect x="{at}" y="{top:.1f}" width="20" height="{foot - top:.1f}" fill="{color}" opacity="0.5"/>')
+            parts += [f'<circle cx="{at + 10}" cy="{y(point):.1f}" r="2" fill="{color}"/>' for point in points]
+    for j, bar in enumerate(names):
+        parts.append(f'<text x="{left + 120 * j}" y="{height - 12}" fill="{colors[j % len(colors)]}">{bar}</text>')
+    parts.append("</svg>")
+    (out / name).write_text("\n".join(parts) + "\n")
+
+
 for env, methods in curves.items():
     plot(env, methods)
+known = [env for env in curves if "shape" in predictor.get(env, {})]
+bars("hypothesis-value-prediction.svg", "Does F follow progress on random steps? (correlation, one dot per run)",
+     {env: {method: [p for p, _ in predictor[env][method]] for method in ("shape", "shuffled", "unaligned", "paper")
+            if method in predictor[env]} for env in known})
+bars("hypothesis-calibration.svg", "How loud is F before scaling? (amplitude of shape; the limit is 0.5)",
+     {env: {"shape": [a for _, a in predictor[env]["shape"]]} for env in known})
+bars("hypothesis-forgetting.svg", "Does F still follow progress after training? (correlation, shape)",
+     {env: {"before": [p for p, _ in predictor[env]["shape"]], "after": [p for p, _ in afterwards[env]["shape"]]}
+      for env in known if "shape" in afterwards.get(env, {})})
+
+
+def relative(env, method):
+    """Training returns of the first half, in standard deviations of the base's seeds above its mean."""
+    base = [statistics.fmean(v) for v in training[env]["base"].values()]
+    spread = statistics.stdev(base) or 1.0
+    return [(statistics.fmean(v) - statistics.fmean(base)) / spread for v in training[env][method].values()]
+
+
+bars("hypothesis-exploration.svg", "Training return in the first half, in deviations of the base's seeds",
+     {env: {method: relative(env, method) for method in ("shape", "base", "shuffled")} for env in known
+      if all(len(training.get(env, {}).get(method, {})) > 1 for method in ("shape", "base", "shuffled"))})
