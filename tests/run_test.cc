@@ -354,7 +354,7 @@ TEST_F(RunCommandTest, ARunFromABranchStandsAlone) {
     };
     ASSERT_EQ(Run(train(name("whole"), Steps(agent))), 0) << Err();
     EXPECT_TRUE(Slurp(folder_ / name("whole") / "init.safetensors") == contents);
-    EXPECT_NE(Err().find("transfer predictor after 40 random steps"), std::string::npos) << Err();
+    EXPECT_NE(Err().find("transfer predictor over "), std::string::npos) << Err();
     // the branch matters
     ASSERT_EQ(Run(Train(env, agent, Steps(agent), name("scratch"), "3", kOnceOnly)), 0) << Err();
     EXPECT_FALSE(fs::exists(folder_ / name("scratch") / "init.safetensors"));

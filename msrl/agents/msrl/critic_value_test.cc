@@ -84,9 +84,8 @@ TEST(CriticValue, IsTheCriticAndItsGradientThatOfDifferences) {
                                            : CriticValue(precise, state.observation, action);
         Eigen::MatrixXf features(precise.features().size(), 1);
         precise.features().Compute(state.z, Flat(features));
-        const Eigen::MatrixXf q =
-            critic.QNow(state.observation.cast<float>(), features, action.cast<float>())
-                .leftCols(1);
+        critic.actions() = action.cast<float>();
+        const Eigen::MatrixXf q = critic.Q(state.observation.cast<float>(), features);
         EXPECT_NEAR(value.Value(state.z), discrete ? q(index, 0) : q.minCoeff(), Tol(2e-5));
         if (!discrete) ++smaller[q(0, 0) < q(1, 0) ? 0 : 1];
 
