@@ -23,6 +23,8 @@ endif()
 find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)
 # Nor has hnswlib in Debian.
 find_path(MSRL_HNSWLIB_DIR hnswlib/hnswlib.h REQUIRED)
+# toml++ is used header-only; its CMake package is absent in some distributions.
+find_path(MSRL_TOMLPLUSPLUS_DIR toml++/toml.h REQUIRED)
 
 # libtorch serves msrl::torch only. It is not built with sanitizers, so neither is what uses it.
 if(MSRL_SANITIZE)

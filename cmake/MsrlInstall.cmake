@@ -10,6 +10,7 @@ foreach(folder IN LISTS folders)
 endforeach()
 if(TARGET msrl)
   install(TARGETS msrl)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/msrl)
 endif()
 
 set(msrl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/msrl)

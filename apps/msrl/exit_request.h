@@ -7,6 +7,7 @@ namespace msrl::app {
 // What scripts and schedulers can rely on (docs/running.md).
 inline constexpr int kDefect = 1;
 inline constexpr int kUserError = 2;
+inline constexpr int kSweepFailures = 3;
 inline constexpr int kBadNumber = 6;
 inline constexpr int kNoSpace = 7;
 inline constexpr int kInterrupted = 75;

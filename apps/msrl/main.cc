@@ -1,5 +1,6 @@
 // The command line. Exit codes: 0 done, 1 a defect of ours or a check that failed, 2 a mistake in
-// the input, 6 a number went bad in training, 7 no space on the disk, 75 stopped with a checkpoint.
+// the input, 3 runs of a sweep failed, 6 a number went bad in training, 7 no space on the disk,
+// 73 another process is at the task, 75 stopped with a checkpoint.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,6 +27,10 @@
 #include "msrl/nn/runtime.h"
 #include "play.h"
 #include "pretrain.h"
+#include "report.h"
+#include "status.h"
+#include "sweep.h"
+#include "task.h"
 #include "train.h"
 
 namespace {
@@ -97,6 +102,10 @@ int main(int argc, char** argv) {
   msrl::app::AddAgents(app);
   msrl::app::AddConfig(app);
   msrl::app::AddPlay(app);
+  msrl::app::AddSweep(app);
+  msrl::app::AddStatus(app);
+  msrl::app::AddTask(app);
+  msrl::app::AddReport(app);
 
   if (argc == 1) {
     fmt::print("{}", app.help());

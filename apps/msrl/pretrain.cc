@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "msrl/core/config.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain.h"
+#include "msrl/transfer/pretrain_table.h"
 #include "progress.h"
 
 namespace msrl::app {
@@ -33,36 +33,6 @@ struct PretrainOptions {
   std::uint64_t first_seed = 0;
   std::string out;
   bool json = false;
-};
-
-struct Row {
-  std::string name;
-  std::vector<std::string> sources;
-  std::vector<PretrainMetrics> runs;
-
-  MeanStd Of(double PretrainMetrics::*field) const {
-    std::vector<double> values;
-    for (const PretrainMetrics& run : runs) values.push_back(run.*field);
-    return MeanAndStd(values);
-  }
-};
-
-struct Column {
-  const char* key;
-  const char* title;
-  double PretrainMetrics::*field;
-  MeanStd PaperPretraining::*paper;
-};
-
-constexpr Column kColumns[] = {
-    {"train_error", "train error", &PretrainMetrics::train_error, &PaperPretraining::train_error},
-    {"validation_error", "validation error", &PretrainMetrics::validation_error,
-     &PaperPretraining::validation_error},
-    {"rank_correlation", "rank correlation", &PretrainMetrics::rank_correlation,
-     &PaperPretraining::rank_correlation},
-    {"centred_rank_correlation", "centred rank", &PretrainMetrics::centred_rank_correlation,
-     nullptr},
-    {"difference_correlation", "difference", &PretrainMetrics::difference_correlation, nullptr},
 };
 
 EpisodeFile Load(const std::string& path, const char* split, const PretrainOptions& options,
@@ -89,9 +59,9 @@ EpisodeFile Load(const std::string& path, const char* split, const PretrainOptio
   });
 }
 
-std::vector<Row> ChooseRows(const std::vector<std::string>& wanted,
-                            const std::vector<std::string>& sources) {
-  std::vector<Row> rows;
+std::vector<PretrainRow> ChooseRows(const std::vector<std::string>& wanted,
+                                    const std::vector<std::string>& sources) {
+  std::vector<PretrainRow> rows;
   std::vector<std::string> known = sources;
   known.emplace_back("mixed");
   for (const std::string& name : wanted) {
@@ -110,48 +80,16 @@ std::vector<Row> ChooseRows(const std::vector<std::string>& wanted,
   return rows;
 }
 
-std::string ToJson(const std::vector<Row>& rows, const PretrainConfig& config,
-                   const std::string& train_hash, const std::string& validation_hash) {
-  nlohmann::ordered_json document;
-  for (const ConfigField& field : ListFields(config)) {
-    document["config"][field.key] = nlohmann::ordered_json::parse(field.value);
-  }
-  document["dataset"] = train_hash;
-  document["validation_dataset"] = validation_hash;
-  document["rows"] = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
-    nlohmann::ordered_json object;
-    object["source"] = row.name;
-    object["seeds"] = row.runs.size();
-    for (const Column& column : kColumns) {
-      const MeanStd value = row.Of(column.field);
-      object[column.key] = value.mean;
-      object[StrCat(column.key, "_std")] = value.std;
-    }
-    object["paper"] = nullptr;
-    if (const auto paper = PaperRow(row.name)) {
-      object["paper"] = nlohmann::ordered_json::object();
-      for (const Column& column : kColumns) {
-        if (column.paper == nullptr) continue;
-        object["paper"][column.key] = ((*paper).*(column.paper)).mean;
-        object["paper"][StrCat(column.key, "_std")] = ((*paper).*(column.paper)).std;
-      }
-    }
-    document["rows"].push_back(object);
-  }
-  return document.dump(2);
-}
-
-void PrintRows(const std::vector<Row>& rows) {
+void PrintRows(const std::vector<PretrainRow>& rows) {
   fmt::print("{:<16}", "source");
-  for (const Column& column : kColumns) {
+  for (const PretrainColumn& column : PretrainColumns()) {
     fmt::print("  {:<{}}", column.title, column.paper != nullptr ? 22 : 14);
   }
   fmt::print("\n");
-  for (const Row& row : rows) {
+  for (const PretrainRow& row : rows) {
     const auto paper = PaperRow(row.name);
     fmt::print("{:<16}", row.name);
-    for (const Column& column : kColumns) {
+    for (const PretrainColumn& column : PretrainColumns()) {
       const MeanStd value = row.Of(column.field);
       std::string cell = fmt::format("{:.3f} ± {:.3f}", value.mean, value.std);
       if (column.paper != nullptr && paper) {
@@ -201,7 +139,7 @@ void RunPretrain(const PretrainOptions& options) {
   const PrefixSet train = load(options.data, "train", TrainingPrefixes(config), train_hash);
   const PrefixSet validation =
       load(options.held_out, "held-out", ValidationPrefixes(config), validation_hash);
-  std::vector<Row> rows = ChooseRows(options.rows, train.sources);
+  std::vector<PretrainRow> rows = ChooseRows(options.rows, train.sources);
   // the branch is that of all sources, or of the only row
   const std::string saved = rows.size() == 1 ? rows[0].name : "mixed";
 
@@ -209,7 +147,7 @@ void RunPretrain(const PretrainOptions& options) {
   const int total = static_cast<int>(rows.size()) * options.seeds;
   int done = 0;
   std::vector<std::string> written;
-  for (Row& row : rows) {
+  for (PretrainRow& row : rows) {
     for (int s = 0; s < options.seeds; ++s, ++done) {
       const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(s);
       PretrainResult result =

@@ -8,14 +8,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "exit_request.h"
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/run/branch_init.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/stop_signal.h"
 
@@ -148,31 +146,6 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
   }
 }
 
-// Reads a branch file and gives the agent its shape. All that can be wrong with it is said before
-// the run exists.
-std::string TakeBranch(TrainOptions& options) {
-  std::vector<std::string>& settings = options.spec.agent_settings;
-  std::string contents = ReadWholeFile(options.init, std::uintmax_t{1} << 30);
-  // the lift is checked by the agent, which knows its own
-  const ValueBranch branch = ValueBranch::Parse(std::as_bytes(std::span(contents)), options.init,
-                                                LiftId{}, Alignment::kUnaligned);
-  if (!FindAgent(options.spec.agent).id.starts_with("msrl")) {
-    throw UserError(
-        StrCat("--init needs an agent with a matrix-value branch (msrl, msrl-td3, "
-               "msrl-dqn), not '",
-               options.spec.agent, "'"));
-  }
-  settings.insert(settings.begin(), {fmt::format("branch_width={}", branch.shape().width),
-                                     fmt::format("branch_layers={}", branch.shape().layers),
-                                     fmt::format("features={}", branch.info().features.Name())});
-  if (options.unaligned) settings.emplace_back("unaligned=true");
-  options.spec.init = ContentsHash(contents);
-  const std::unique_ptr<Env> env = MakeEnv(options.spec.env, options.spec.env_settings);
-  MakeAgent(FindAgent(options.spec.agent), env->spec(), settings, options.spec.seed)
-      ->Initialise(std::as_bytes(std::span(contents)), options.init);
-  return contents;
-}
-
 void RunTrain(TrainOptions options) {
   RunOptions unused;
   SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
@@ -180,7 +153,9 @@ void RunTrain(TrainOptions options) {
   if (options.unaligned && options.init.empty()) {
     throw UserError("--unaligned says how to take --init, which is missing");
   }
-  if (!options.init.empty()) init = TakeBranch(options);
+  if (!options.init.empty()) {
+    init = StartFromBranch(options.spec, options.init, options.unaligned);
+  }
   const RunSpec spec = Resolve(options.spec);
   if (options.run.empty())
     options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);

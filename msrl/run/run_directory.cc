@@ -1,13 +1,9 @@
 #include "msrl/run/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -23,6 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCheckpointVersion = "1";
 constexpr std::size_t kKeptCheckpoints = 2;
 constexpr const char* kInitFile = "init.safetensors";
+constexpr const char* kLockFile = "lock";
 constexpr std::uintmax_t kMaxInitBytes = std::uintmax_t{1} << 30;
 
 std::string UtcNow() {
@@ -59,24 +56,12 @@ RunSpec ReadSpec(const fs::path& path) {
 RunDirectory::RunDirectory(fs::path path, RunSpec spec)
     : path_(std::move(path)), spec_(std::move(spec)) {}
 
-RunDirectory::RunDirectory(RunDirectory&& other) noexcept
-    : path_(std::move(other.path_)),
-      spec_(std::move(other.spec_)),
-      lock_(std::exchange(other.lock_, -1)) {}
-
-RunDirectory::~RunDirectory() {
-  if (lock_ >= 0) close(lock_);
+std::optional<LeaseHolder> RunDirectory::HolderOf(const fs::path& path) {
+  return Lease::HolderOf(path / kLockFile);
 }
 
 void RunDirectory::Lock() {
-  const fs::path file = path_ / "lock";
-  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) {
-    throw UserError(StrCat("cannot write ", file.string(), ": ", std::strerror(errno)));
-  }
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    throw UserError(StrCat(path_.string(), " is being run by another process"));
-  }
+  lease_.emplace(path_ / kLockFile, path_.string() + " is being run by");
 }
 
 std::string ContentsHash(std::string_view contents) {
@@ -90,16 +75,18 @@ std::string ContentsHash(std::string_view contents) {
 RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, const RunParts& parts,
                                   std::string_view init) {
   MSRL_CHECK_EQ(spec.init, init.empty() ? "" : ContentsHash(init));
-  if (fs::exists(path / "run.json")) {
+  const auto require_none = [&path] {
+    if (!fs::exists(path / "run.json")) return;
     throw UserError(
         StrCat(path.string(), " holds a run already; go on with it: msrl resume ", path.string()));
-  }
+  };
+  require_none();
   if (fs::exists(path)) {
     if (!fs::is_directory(path)) throw UserError(StrCat(path.string(), " is not a directory"));
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       // what a killed start leaves behind
       const std::string name = entry.path().filename().string();
-      if (!name.starts_with(".") && name != kInitFile) {
+      if (!name.starts_with(".") && name != kInitFile && name != kLockFile) {
         throw UserError(StrCat(path.string(), " is not empty and holds no run; choose another"));
       }
     }
@@ -108,10 +95,11 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, con
   const std::string toml = ToToml(spec, parts);
   MakeFolders(path);
   RunDirectory run(path, spec);
+  run.Lock();
+  require_none();  // another process may have made it meanwhile
   if (!init.empty()) WriteFileAtomically(path / kInitFile, init);
   // from here on the run can be resumed
   WriteFileAtomically(path / "run.json", json);
-  run.Lock();
   WriteFileAtomically(path / "config.toml", toml);
   MakeFolders(path / "checkpoints");
   return run;

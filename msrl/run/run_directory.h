@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "msrl/data/safetensors.h"
+#include "msrl/run/lease.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl {
@@ -22,13 +23,16 @@ class RunDirectory {
   // alone. UserError if the directory holds a run already or anything else.
   static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
                              const RunParts& parts = {}, std::string_view init = {});
-  // UserError if there is no run in it, or another process is running it.
+  // UserError if there is no run in it, LeaseError if another process is running it.
   static RunDirectory OpenForWriting(const std::filesystem::path& path);
   static RunDirectory OpenForReading(const std::filesystem::path& path);
 
-  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory(RunDirectory&&) noexcept = default;
   RunDirectory& operator=(RunDirectory&&) = delete;
-  ~RunDirectory();
+  ~RunDirectory() = default;
+
+  // Who is running it now; empty if nobody is.
+  static std::optional<LeaseHolder> HolderOf(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const RunSpec& spec() const { return spec_; }
@@ -58,7 +62,7 @@ class RunDirectory {
 
   std::filesystem::path path_;
   RunSpec spec_;
-  int lock_ = -1;
+  std::optional<Lease> lease_;  // of those that write
 };
 
 // 16 hexadecimal digits.

@@ -1,0 +1,547 @@
+#include "msrl/sweep/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "msrl/core/check.h"
+#include "msrl/run/branch_init.h"
+
+namespace msrl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+constexpr std::size_t kMaxRuns = 100'000;
+
+// The paper's five families by the name that our environments have for them.
+std::string PaperFamily(const std::string& family) {
+  static const std::map<std::string, std::string> names{
+      {"antmaze", "AntMaze"},   {"reacher", "Reacher/Pusher"}, {"pusher", "Reacher/Pusher"},
+      {"walker2d", "Walker2d"}, {"hopper", "Hopper"},          {"humanoid", "Humanoid"}};
+  const auto found = names.find(family);
+  return found == names.end() ? family : found->second;
+}
+
+bool Knows(const std::vector<ConfigField>& fields, const std::string& key) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [&key](const ConfigField& field) { return field.key == key; });
+}
+
+std::string ValueOf(const std::vector<std::string>& settings, std::string_view key) {
+  std::string value;
+  for (const std::string& setting : settings) {
+    if (setting.starts_with(StrCat(key, "="))) value = setting.substr(key.size() + 1);
+  }
+  return value;
+}
+
+class Planner {
+ public:
+  explicit Planner(const SweepSpec& spec) : spec_(spec) {}
+
+  SweepPlan Make() {
+    plan_.name = spec_.name;
+    plan_.version = BuildVersion();
+    plan_.commit = BuildCommit();
+    plan_.few_shot = spec_.few_shot;
+    plan_.log_every = spec_.log_every;
+    plan_.seeds = spec_.seeds;
+    AddBranches();
+    AddEnvs();
+    AddMethods();
+    AddRuns();
+    return std::move(plan_);
+  }
+
+ private:
+  // Whatever goes wrong in `work` is said with file and line.
+  template <typename Work>
+  auto At(int line, std::string_view what, const Work& work) const {
+    try {
+      return work();
+    } catch (const UserError& error) {
+      throw UserError(StrCat(spec_.file, ":", line, ": ", what, error.what()));
+    }
+  }
+  [[noreturn]] void Fail(int line, const std::string& what) const {
+    throw UserError(StrCat(spec_.file, ":", line, ": ", what));
+  }
+
+  void AddBranches() {
+    if (spec_.branches.empty()) return;
+    plan_.source = spec_.source;
+    std::vector<std::string>& targets = plan_.source->targets;
+    for (const SweepBranch& branch : spec_.branches) {
+      PlannedBranch planned;
+      planned.name = branch.name;
+      planned.objective = branch.objective;
+      planned.control = branch.control;
+      planned.seeds = branch.seeds;
+      PretrainConfig config = PretrainConfig::For(branch.objective);
+      for (const SweepSetting& setting : branch.settings) {
+        for (const char* own : {"objective", "control", "updates"}) {
+          if (setting.key == own) {
+            Fail(setting.line, StrCat(own, " is a key of [[branch]] itself, no setting"));
+          }
+        }
+        if (setting.key == "oracle") {
+          Fail(setting.line, "a network with oracle inputs is no branch");
+        }
+        At(setting.line, "", [&] { SetField(config, setting.key, setting.value); });
+        planned.settings.push_back(setting.Assignment());
+      }
+      config.control = branch.control;
+      if (branch.updates >= 0) config.updates = branch.updates;
+      planned.updates = config.updates;
+      const std::string what = StrCat("branch '", branch.name, "': ");
+      At(branch.line, what, [&] { RequireValid(config); });
+      const bool listed = std::find(targets.begin(), targets.end(), config.target) != targets.end();
+      if (!listed && !spec_.source.targets.empty()) {
+        Fail(branch.line, StrCat(what, "learns the target '", config.target,
+                                 "', which [source] targets does not name"));
+      }
+      if (!listed) targets.push_back(config.target);
+      plan_.branches.push_back(std::move(planned));
+    }
+  }
+
+  void AddEnvs() {
+    for (const SweepEnv& env : spec_.envs) {
+      PlannedEnv planned;
+      planned.name = env.name;
+      planned.id = env.id;
+      const std::vector<ConfigField> options =
+          At(env.line, "", [&] { return FindEnvironment(env.id).options(); });
+      std::vector<std::string> known;
+      for (const ConfigField& field : options) known.push_back(field.key);
+      for (const SweepSetting& setting : env.settings) {
+        if (!Knows(options, setting.key)) {
+          Fail(setting.line, StrCat("environment '", env.id, "' has no option '", setting.key, "'",
+                                    DidYouMean(setting.key, known)));
+        }
+        planned.settings.push_back(setting.Assignment());
+      }
+      const std::unique_ptr<Env> made =
+          At(env.line, "", [&] { return MakeEnv(env.id, planned.settings); });
+      planned.family = env.family.empty() ? PaperFamily(made->spec().family) : env.family;
+      planned.steps = env.steps;
+      planned.eval_every = env.eval_every;
+      planned.eval_episodes = env.eval_episodes;
+      plan_.envs.push_back(std::move(planned));
+    }
+  }
+
+  void AddMethods() {
+    std::set<std::string> applied;
+    std::vector<std::string> known;
+    for (const SweepMethod& method : spec_.methods) {
+      const AgentEntry& agent =
+          At(method.line, "", [&]() -> const AgentEntry& { return FindAgent(method.agent); });
+      const std::vector<ConfigField> fields = agent.options({});
+      PlannedMethod planned;
+      planned.name = method.name;
+      planned.title = method.title;
+      planned.agent = method.agent;
+      planned.paper = method.paper;
+      planned.component = method.component;
+      planned.init = method.init;
+      planned.unaligned = method.unaligned;
+      planned.role = method.role.empty() ? DefaultRole(method, fields) : method.role;
+      const auto add = [&](const SweepSetting& setting) {
+        const std::string text = setting.Assignment();
+        At(setting.line, StrCat("method '", method.name, "': "),
+           [&] { static_cast<void>(agent.options(std::span(&text, 1))); });
+        planned.settings.push_back(text);
+      };
+      for (const SweepSetting& setting : spec_.settings) {
+        if (!method.shared || !Knows(fields, setting.key)) continue;
+        applied.insert(setting.key);
+        const bool own = std::any_of(method.settings.begin(), method.settings.end(),
+                                     [&](const auto& other) { return other.key == setting.key; });
+        if (!own) add(setting);
+      }
+      for (const ConfigField& field : fields) known.push_back(field.key);
+      for (const SweepSetting& setting : method.settings) add(setting);
+      if (!method.init.empty()) RequireBranch(method, fields);
+      plan_.methods.push_back(std::move(planned));
+    }
+    for (const SweepSetting& setting : spec_.settings) {
+      if (applied.contains(setting.key)) continue;
+      Fail(setting.line, StrCat("no agent of this sweep has the setting '", setting.key, "'",
+                                DidYouMean(setting.key, known)));
+    }
+  }
+
+  std::string DefaultRole(const SweepMethod& method, const std::vector<ConfigField>& fields) const {
+    if (fields.empty()) return "reference";
+    if (method.init.empty()) return Knows(fields, "branch_width") ? "scratch" : "baseline";
+    return plan_.FindBranch(method.init)->control == "none" ? "transfer" : "control";
+  }
+
+  void RequireBranch(const SweepMethod& method, const std::vector<ConfigField>& fields) const {
+    const PlannedBranch& branch = *plan_.FindBranch(method.init);
+    if (!Knows(fields, "branch_width")) {
+      Fail(method.line, StrCat("method '", method.name, "': agent '", method.agent,
+                               "' has no matrix-value branch to start from '", method.init, "'"));
+    }
+    if ((branch.control == "unaligned") != method.unaligned) {
+      Fail(method.line, StrCat("method '", method.name, "': branch '", branch.name, "' is ",
+                               method.unaligned ? "aligned; take out unaligned = true"
+                                                : "of another lift; say unaligned = true"));
+    }
+  }
+
+  void AddRuns() {
+    // once per environment and method: seeds change nothing of what can be wrong
+    std::map<std::pair<std::size_t, std::size_t>, RunSpec> resolved;
+    for (std::size_t e = 0; e < plan_.envs.size(); ++e) {
+      for (std::size_t m = 0; m < plan_.methods.size(); ++m) {
+        const SweepMethod& method = spec_.methods[m];
+        const std::string& env = plan_.envs[e].name;
+        if (!method.envs.empty() &&
+            std::find(method.envs.begin(), method.envs.end(), env) == method.envs.end()) {
+          continue;
+        }
+        PlannedRun run;
+        run.env = e;
+        run.method = m;
+        run.seed = spec_.seeds.front();
+        const std::string what = StrCat("method '", method.name, "' in '", env, "': ");
+        const RunSpec spec = At(method.line, what, [&] { return plan_.ResolvedSpecOf(run); });
+        if (!method.init.empty() && !method.unaligned) {
+          const std::string ours = ValueOf(spec.agent_settings, "lift");
+          const std::string theirs = plan_.FindBranch(method.init)->Config().lift;
+          if (ours != theirs) {
+            Fail(method.line, StrCat(what, "its lift is '", ours, "', that of branch '",
+                                     method.init, "' is '", theirs, "'"));
+          }
+        }
+        resolved.emplace(std::pair(e, m), spec);
+      }
+    }
+    for (const std::uint64_t seed : spec_.seeds) {
+      for (auto& [place, spec] : resolved) {
+        PlannedRun run;
+        run.env = place.first;
+        run.method = place.second;
+        run.seed = seed;
+        const PlannedMethod& method = plan_.methods[run.method];
+        run.path = StrCat(plan_.envs[run.env].name, "/", method.name, "/", seed);
+        if (const PlannedBranch* branch = plan_.FindBranch(method.init)) {
+          run.branch = branch->Path(branch->SeedFor(seed));
+        }
+        spec.seed = seed;
+        run.identity = Identity(plan_, run, spec, plan_.version, plan_.commit);
+        plan_.runs.push_back(std::move(run));
+      }
+      if (plan_.runs.size() > kMaxRuns) Fail(1, "more than 100000 runs");
+    }
+  }
+
+  const SweepSpec& spec_;
+  SweepPlan plan_;
+};
+
+template <typename Item>
+const Item* ByName(const std::vector<Item>& items, std::string_view name) {
+  for (const Item& item : items) {
+    if (item.name == name) return &item;
+  }
+  return nullptr;
+}
+
+Json SourceObject(const SweepSource& source) {
+  return {{"episodes", source.episodes},
+          {"held_out_episodes", source.held_out_episodes},
+          {"seed", source.seed},
+          {"targets", source.targets}};
+}
+
+Json BranchObject(const PlannedBranch& branch) {
+  return {{"name", branch.name},       {"objective", branch.objective}, {"control", branch.control},
+          {"updates", branch.updates}, {"settings", branch.settings},   {"seeds", branch.seeds}};
+}
+
+Json EnvObject(const PlannedEnv& env) {
+  return {{"name", env.name},
+          {"id", env.id},
+          {"family", env.family},
+          {"settings", env.settings},
+          {"steps", env.steps},
+          {"eval_every", env.eval_every},
+          {"eval_episodes", env.eval_episodes}};
+}
+
+Json MethodObject(const PlannedMethod& method) {
+  return {{"name", method.name}, {"title", method.title},         {"agent", method.agent},
+          {"role", method.role}, {"paper", method.paper},         {"component", method.component},
+          {"init", method.init}, {"unaligned", method.unaligned}, {"settings", method.settings}};
+}
+
+// Two objects of the same name must agree in all but what is only shown.
+void RequireSame(const Json& old, const Json& now, std::string_view kind,
+                 std::string_view directory) {
+  static const std::set<std::string> shown{"title", "role", "paper", "component", "family"};
+  for (const auto& [key, value] : old.items()) {
+    if (shown.contains(key) || now.at(key) == value) continue;
+    throw UserError(StrCat(directory, " holds another sweep: ", kind, " '",
+                           old.value("name", "data"), "' has ", key, " ", value.dump(), " there, ",
+                           now.at(key).dump(), " in the file; choose another --out"));
+  }
+}
+
+}  // namespace
+
+PretrainConfig PlannedBranch::Config() const {
+  PretrainConfig config = PretrainConfig::For(objective);
+  for (const std::string& setting : settings) SetField(config, setting);
+  SetField(config, "control", control);
+  config.updates = updates;
+  RequireValid(config);
+  return config;
+}
+
+std::string PlannedBranch::Path(std::uint64_t seed) const {
+  return StrCat("source/", name, "-", seed, ".safetensors");
+}
+
+const PlannedBranch* SweepPlan::FindBranch(std::string_view wanted) const {
+  return wanted.empty() ? nullptr : ByName(branches, wanted);
+}
+
+RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
+  const PlannedEnv& env = envs[run.env];
+  const PlannedMethod& method = methods[run.method];
+  RunSpec spec;
+  spec.env = env.id;
+  spec.env_settings = env.settings;
+  spec.agent = method.agent;
+  spec.agent_settings = method.settings;
+  spec.seed = run.seed;
+  spec.steps = env.steps;
+  spec.eval_every = env.eval_every;
+  spec.eval_episodes = env.eval_episodes;
+  spec.log_every = log_every;
+  return spec;
+}
+
+RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run) const {
+  RunSpec spec = SpecOf(run);
+  const PlannedMethod& method = methods[run.method];
+  if (const PlannedBranch* branch = FindBranch(method.init)) {
+    const PretrainConfig config = branch->Config();
+    const std::vector<std::string> shape =
+        BranchSettings({.width = config.width, .layers = config.layers}, config.features);
+    spec.agent_settings.insert(spec.agent_settings.begin(), shape.begin(), shape.end());
+    if (method.unaligned) spec.agent_settings.emplace_back("unaligned=true");
+  }
+  return Resolve(spec);
+}
+
+SweepPlan MakePlan(const SweepSpec& spec) { return Planner(spec).Make(); }
+
+std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
+                     std::string_view version, std::string_view commit) {
+  Json json;
+  json["env"] = resolved.env;
+  json["env_settings"] = resolved.env_settings;
+  json["agent"] = resolved.agent;
+  json["agent_settings"] = resolved.agent_settings;
+  json["seed"] = resolved.seed;
+  json["steps"] = resolved.steps;
+  json["eval_every"] = resolved.eval_every;
+  json["eval_episodes"] = resolved.eval_episodes;
+  json["log_every"] = resolved.log_every;
+  if (const PlannedBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
+    Json settings = Json::array();
+    for (const ConfigField& field : ListFields(branch->Config())) {
+      settings.push_back(field.key + "=" + field.value);
+    }
+    json["branch"] = {{"settings", settings},
+                      {"seed", branch->SeedFor(run.seed)},
+                      {"source", SourceObject(*plan.source)}};
+  }
+  json["version"] = version;
+  json["commit"] = commit;
+  return Hex(StableHash(json.dump()));
+}
+
+std::string ToJson(const SweepPlan& plan) {
+  Json json;
+  json["format"] = "msrl-sweep";
+  json["format_version"] = kFormatVersion;
+  json["name"] = plan.name;
+  json["msrl_version"] = plan.version;
+  json["commit"] = plan.commit;
+  json["command"] = plan.command;
+  json["few_shot"] = plan.few_shot;
+  json["log_every"] = plan.log_every;
+  json["source"] = plan.source ? SourceObject(*plan.source) : Json();
+  for (const char* list : {"branches", "environments", "methods"}) json[list] = Json::array();
+  for (const PlannedBranch& branch : plan.branches)
+    json["branches"].push_back(BranchObject(branch));
+  for (const PlannedEnv& env : plan.envs) json["environments"].push_back(EnvObject(env));
+  for (const PlannedMethod& method : plan.methods) json["methods"].push_back(MethodObject(method));
+  json["seeds"] = plan.seeds;
+  json["runs"] = Json::array();
+  for (const PlannedRun& run : plan.runs) {
+    Json object{{"path", run.path},
+                {"env", plan.envs[run.env].name},
+                {"method", plan.methods[run.method].name},
+                {"seed", run.seed},
+                {"identity", run.identity}};
+    if (!run.branch.empty()) object["branch"] = run.branch;
+    json["runs"].push_back(std::move(object));
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != "msrl-sweep" || json.at("format_version") != kFormatVersion) {
+      throw UserError(StrCat(source, " is not a sweep of format version ", kFormatVersion));
+    }
+    SweepPlan plan;
+    json.at("name").get_to(plan.name);
+    json.at("msrl_version").get_to(plan.version);
+    json.at("commit").get_to(plan.commit);
+    json.at("command").get_to(plan.command);
+    json.at("few_shot").get_to(plan.few_shot);
+    json.at("log_every").get_to(plan.log_every);
+    json.at("seeds").get_to(plan.seeds);
+    if (const Json& object = json.at("source"); !object.is_null()) {
+      plan.source.emplace();
+      object.at("episodes").get_to(plan.source->episodes);
+      object.at("held_out_episodes").get_to(plan.source->held_out_episodes);
+      object.at("seed").get_to(plan.source->seed);
+      object.at("targets").get_to(plan.source->targets);
+    }
+    for (const Json& object : json.at("branches")) {
+      PlannedBranch& branch = plan.branches.emplace_back();
+      object.at("name").get_to(branch.name);
+      object.at("objective").get_to(branch.objective);
+      object.at("control").get_to(branch.control);
+      object.at("updates").get_to(branch.updates);
+      object.at("settings").get_to(branch.settings);
+      object.at("seeds").get_to(branch.seeds);
+      if (branch.seeds.empty())
+        throw UserError(StrCat(source, " is damaged: branch without seeds"));
+    }
+    for (const Json& object : json.at("environments")) {
+      PlannedEnv& env = plan.envs.emplace_back();
+      object.at("name").get_to(env.name);
+      object.at("id").get_to(env.id);
+      object.at("family").get_to(env.family);
+      object.at("settings").get_to(env.settings);
+      object.at("steps").get_to(env.steps);
+      object.at("eval_every").get_to(env.eval_every);
+      object.at("eval_episodes").get_to(env.eval_episodes);
+    }
+    for (const Json& object : json.at("methods")) {
+      PlannedMethod& method = plan.methods.emplace_back();
+      object.at("name").get_to(method.name);
+      object.at("title").get_to(method.title);
+      object.at("agent").get_to(method.agent);
+      object.at("role").get_to(method.role);
+      object.at("paper").get_to(method.paper);
+      object.at("component").get_to(method.component);
+      object.at("init").get_to(method.init);
+      object.at("unaligned").get_to(method.unaligned);
+      object.at("settings").get_to(method.settings);
+    }
+    const auto require_names = [source](const auto& items) {
+      for (const auto& item : items) {
+        const bool good =
+            !item.name.empty() && item.name[0] != '.' && item.name.find('/') == std::string::npos;
+        if (!good) throw UserError(StrCat(source, " is damaged: name '", item.name, "'"));
+      }
+    };
+    require_names(plan.branches);
+    require_names(plan.envs);
+    require_names(plan.methods);
+    const auto index = [source](const auto& items, const std::string& name) {
+      const auto* found = ByName(items, name);
+      if (found == nullptr) throw UserError(StrCat(source, " is damaged: no '", name, "'"));
+      return static_cast<std::size_t>(found - items.data());
+    };
+    for (const Json& object : json.at("runs")) {
+      PlannedRun& run = plan.runs.emplace_back();
+      run.env = index(plan.envs, object.at("env").get<std::string>());
+      run.method = index(plan.methods, object.at("method").get<std::string>());
+      object.at("seed").get_to(run.seed);
+      object.at("identity").get_to(run.identity);
+      const PlannedMethod& method = plan.methods[run.method];
+      run.path = StrCat(plan.envs[run.env].name, "/", method.name, "/", run.seed);
+      if (method.init.empty()) continue;
+      const PlannedBranch& branch = plan.branches[index(plan.branches, method.init)];
+      run.branch = branch.Path(branch.SeedFor(run.seed));
+    }
+    return plan;
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(StrCat(source, " is damaged: ", error.what()));
+  }
+}
+
+void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view directory) {
+  const auto fail = [directory](const std::string& what) {
+    throw UserError(StrCat(directory, " holds another sweep: ", what, "; choose another --out"));
+  };
+  if (old.name != grown.name) {
+    fail(StrCat("it is called '", old.name, "' there, '", grown.name, "' in the file"));
+  }
+  if (old.log_every != grown.log_every) fail("log_every differs");
+  const auto compare = [&](const auto& before, const auto& after, const char* kind,
+                           const auto& object) {
+    for (const auto& item : before) {
+      const auto* other = ByName(after, item.name);
+      if (other == nullptr) fail(StrCat(kind, " '", item.name, "' is not in the file"));
+      RequireSame(object(item), object(*other), kind, directory);
+    }
+  };
+  if (old.source && grown.source) {
+    RequireSame(SourceObject(*old.source), SourceObject(*grown.source), "source", directory);
+  }
+  compare(old.branches, grown.branches, "branch", BranchObject);
+  compare(old.envs, grown.envs, "environment", EnvObject);
+  compare(old.methods, grown.methods, "method", MethodObject);
+  std::set<std::string> paths;
+  for (const PlannedRun& run : grown.runs) paths.insert(run.path);
+  for (const PlannedRun& run : old.runs) {
+    if (!paths.contains(run.path)) fail(StrCat("run ", run.path, " is not in the file"));
+  }
+}
+
+std::vector<SweepTask> TasksOf(const SweepPlan& plan) {
+  std::vector<SweepTask> tasks;
+  std::map<std::string, std::size_t> made;
+  const auto add = [&](SweepTask task) {
+    made[task.path] = tasks.size();
+    tasks.push_back(std::move(task));
+  };
+  if (plan.source) {
+    add({SweepTask::Kind::kData, kTrainData, {}, 0, 0});
+    add({SweepTask::Kind::kData, kHeldOutData, {}, 0, 0});
+  }
+  // only those that a run starts from: three seeds need no fourth branch
+  std::set<std::string> wanted;
+  for (const PlannedRun& run : plan.runs) wanted.insert(run.branch);
+  for (std::size_t b = 0; b < plan.branches.size(); ++b) {
+    for (const std::uint64_t seed : plan.branches[b].seeds) {
+      const std::string path = plan.branches[b].Path(seed);
+      if (wanted.contains(path)) add({SweepTask::Kind::kBranch, path, {0, 1}, b, seed});
+    }
+  }
+  for (std::size_t r = 0; r < plan.runs.size(); ++r) {
+    const PlannedRun& run = plan.runs[r];
+    SweepTask task{SweepTask::Kind::kRun, run.path, {}, r, run.seed};
+    if (!run.branch.empty()) task.needs.push_back(made.at(run.branch));
+    add(std::move(task));
+  }
+  return tasks;
+}
+
+}  // namespace msrl

@@ -1,0 +1,171 @@
+#include "msrl/sweep/run_state.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "msrl/data/atomic_file.h"
+#include "msrl/run/run_directory.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// The end of a file that grows, so that looking costs the same however long it is.
+std::string Tail(const fs::path& file, std::streamoff most) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const std::streamoff size = in.tellg();
+  const std::streamoff length = std::min(size, most);
+  in.seekg(size - length);
+  std::string text(static_cast<std::size_t>(length), '\0');
+  in.read(text.data(), length);
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
+// The last whole lines that are JSON objects, newest first, until `take` says that it is done.
+template <typename Take>
+void LastObjects(const fs::path& file, std::streamoff most, const Take& take) {
+  std::string text = Tail(file, most);
+  while (true) {
+    const std::size_t end = text.rfind('\n');
+    if (end == std::string::npos) return;
+    text.resize(end);
+    const std::size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
+    const Json line = Json::parse(text.substr(begin), nullptr, false);
+    if (line.is_object() && take(line)) return;
+  }
+}
+
+double Number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0.0;
+}
+
+void ReadSpeed(const fs::path& run, RunRecord& record) {
+  bool newest = true;
+  LastObjects(run / "timing.jsonl", 4096, [&](const Json& line) {
+    // steps after the last start count; a speed from before it is still a speed
+    if (newest)
+      record.step = std::max(record.step, static_cast<std::int64_t>(Number(line, "step")));
+    newest = false;
+    record.steps_per_second = Number(line, "steps_per_second");
+    return record.steps_per_second > 0.0;
+  });
+}
+
+std::map<std::string, std::string> SettingsMap(const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> map;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    map[setting.substr(0, equals)] = setting.substr(std::min(equals + 1, setting.size()));
+  }
+  return map;
+}
+
+std::string SettingsDifference(std::string_view kind, const std::vector<std::string>& found,
+                               const std::vector<std::string>& wanted) {
+  const auto a = SettingsMap(found);
+  const auto b = SettingsMap(wanted);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : a) keys.insert(key);
+  for (const auto& [key, value] : b) keys.insert(key);
+  for (const std::string& key : keys) {
+    const auto x = a.find(key);
+    const auto y = b.find(key);
+    if (x != a.end() && y != b.end() && x->second == y->second) continue;
+    return StrCat(kind, " ", key, " is ", x == a.end() ? "missing" : x->second, ", not ",
+                  y == b.end() ? "missing" : y->second);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view StateName(RunState state) {
+  switch (state) {
+    case RunState::kAbsent:
+      return "waiting";
+    case RunState::kRunning:
+      return "running";
+    case RunState::kFinished:
+      return "finished";
+    case RunState::kInterrupted:
+      return "interrupted";
+    case RunState::kKilled:
+      return "killed";
+    case RunState::kFailed:
+      return "failed";
+    case RunState::kDamaged:
+      return "damaged";
+  }
+  return "";
+}
+
+RunRecord ReadRunRecord(const fs::path& run) {
+  RunRecord record;
+  std::error_code error;
+  if (!fs::exists(run / "run.json", error)) return record;
+  try {
+    const std::string text = ReadWholeFile(run / "run.json", 1 << 24);
+    record.spec = RunSpecFromJson(text, (run / "run.json").string());
+    record.steps = record.spec->steps;
+    const Json json = Json::parse(text);
+    json.at("msrl_version").get_to(record.version);
+    json.at("commit").get_to(record.commit);
+  } catch (const std::exception& problem) {
+    record.state = RunState::kDamaged;
+    record.message = problem.what();
+    return record;
+  }
+  // killed until the status says otherwise: also if it never came to write one
+  record.state = RunState::kKilled;
+  const std::string status = Tail(run / "status.json", 1 << 16);
+  if (const Json json = Json::parse(status, nullptr, false); json.is_object()) {
+    const Json state = json.value("state", Json());
+    record.step = static_cast<std::int64_t>(Number(json, "step"));
+    if (state == "finished" && record.step >= record.steps) record.state = RunState::kFinished;
+    if (state == "interrupted") record.state = RunState::kInterrupted;
+    if (state == "failed") record.state = RunState::kFailed;
+    const Json message = json.value("message", Json());
+    if (message.is_string()) record.message = message.get<std::string>();
+  }
+  ReadSpeed(run, record);
+  if (record.state == RunState::kFinished) return record;
+  record.holder = RunDirectory::HolderOf(run);
+  if (record.holder) record.state = RunState::kRunning;
+  return record;
+}
+
+std::optional<double> LastReturn(const fs::path& run) {
+  std::optional<double> value;
+  LastObjects(run / "evals.jsonl", 1 << 20, [&value](const Json& line) {
+    if (line.contains("mean_return")) value = Number(line, "mean_return");
+    return value.has_value();
+  });
+  return value;
+}
+
+std::string FirstDifference(const RunSpec& found, const RunSpec& wanted) {
+  const auto differ = [](std::string_view what, const auto& a, const auto& b) {
+    return a == b ? std::string() : StrCat(what, " is ", a, ", not ", b);
+  };
+  for (const std::string& difference :
+       {differ("environment", found.env, wanted.env), differ("agent", found.agent, wanted.agent),
+        differ("seed", found.seed, wanted.seed), differ("steps", found.steps, wanted.steps),
+        differ("eval_every", found.eval_every, wanted.eval_every),
+        differ("eval_episodes", found.eval_episodes, wanted.eval_episodes),
+        differ("log_every", found.log_every, wanted.log_every),
+        SettingsDifference("environment option", found.env_settings, wanted.env_settings),
+        SettingsDifference("setting", found.agent_settings, wanted.agent_settings)}) {
+    if (!difference.empty()) return difference;
+  }
+  return {};
+}
+
+}  // namespace msrl

@@ -1,0 +1,489 @@
+#include "msrl/sweep/sweep_spec.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+
+namespace msrl {
+namespace {
+
+constexpr std::size_t kMaxSeeds = 10'000;
+constexpr std::size_t kMaxNames = 1'000;
+constexpr std::int64_t kMaxSteps = 1'000'000'000'000;
+
+// Folders and files of a sweep's directory that no environment may be called.
+const std::vector<std::string>& ReservedNames() {
+  static const std::vector<std::string> names{"source", "logs", "slurm", "lock"};
+  return names;
+}
+
+// Where we are in the file: everything that goes wrong is said with a line.
+class Reader {
+ public:
+  Reader(std::string_view file, const toml::table& table, std::string where)
+      : file_(file), table_(table), where_(std::move(where)) {}
+
+  [[noreturn]] void Fail(int line, const std::string& what) const {
+    throw UserError(StrCat(file_, ":", line, ": ", what));
+  }
+  int line() const { return static_cast<int>(table_.source().begin.line); }
+  int LineOf(std::string_view key) const {
+    const toml::node* node = table_.get(key);
+    return node == nullptr ? line() : static_cast<int>(node->source().begin.line);
+  }
+
+  bool Has(std::string_view key) {
+    Know(key);
+    return table_.contains(key);
+  }
+  std::string Text(std::string_view key, std::string otherwise) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return otherwise;
+    const auto* value = node->as_string();
+    if (value == nullptr) Wrong(key, *node, "a text in quotes");
+    return **value;
+  }
+  std::string RequiredText(std::string_view key) {
+    Know(key);
+    if (!table_.contains(key)) Fail(line(), StrCat(where_, " needs ", key));
+    std::string text = Text(key, "");
+    if (text.empty()) Fail(LineOf(key), StrCat(key, " is empty"));
+    return text;
+  }
+  // A text that becomes part of a path.
+  std::string Name(std::string_view key, std::string_view otherwise = "") {
+    const std::string name =
+        otherwise.empty() ? RequiredText(key) : Text(key, std::string(otherwise));
+    const bool good = !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
+                      std::all_of(name.begin(), name.end(), [](char c) {
+                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                               (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+                      });
+    if (!good) {
+      Fail(LineOf(key),
+           StrCat(key, " '", name, "' must be of letters, digits, '-', '_' and '.', at most 100"));
+    }
+    return name;
+  }
+  std::string Choice(std::string_view key, std::string otherwise,
+                     std::span<const std::string> choices) {
+    const std::string text = Text(key, otherwise);
+    if (text == otherwise) return text;
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      Fail(LineOf(key), StrCat("unknown ", key, " '", text, "'", DidYouMean(text, choices)));
+    }
+    return text;
+  }
+  std::int64_t Int(std::string_view key, std::int64_t otherwise, std::int64_t low,
+                   std::int64_t high) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return otherwise;
+    const auto* value = node->as_integer();
+    if (value == nullptr) Wrong(key, *node, "a whole number");
+    if (**value < low || **value > high) {
+      Fail(LineOf(key), StrCat(key, " is ", **value, "; it must be ", low, " to ", high));
+    }
+    return **value;
+  }
+  double Share(std::string_view key, double otherwise) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return otherwise;
+    const std::optional<double> value = node->value<double>();
+    if (!value || !node->is_number()) Wrong(key, *node, "a number");
+    if (!(*value > 0.0 && *value <= 1.0)) {
+      Fail(LineOf(key), StrCat(key, " is ", *value, "; it must be above 0 and at most 1"));
+    }
+    return *value;
+  }
+  bool Bool(std::string_view key, bool otherwise) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return otherwise;
+    const auto* value = node->as_boolean();
+    if (value == nullptr) Wrong(key, *node, "true or false");
+    return **value;
+  }
+  std::vector<std::string> Texts(std::string_view key) {
+    const toml::node* node = Find(key);
+    std::vector<std::string> texts;
+    if (node == nullptr) return texts;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) Wrong(key, *node, "a list of texts");
+    for (const toml::node& element : *array) {
+      const auto* text = element.as_string();
+      if (text == nullptr) Wrong(key, element, "a list of texts");
+      if (std::find(texts.begin(), texts.end(), **text) != texts.end()) {
+        Fail(LineOf(key), StrCat("'", **text, "' is twice in ", key));
+      }
+      texts.push_back(**text);
+    }
+    return texts;
+  }
+  std::vector<std::uint64_t> Seeds(std::string_view key, std::vector<std::uint64_t> otherwise) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return otherwise;
+    std::string list;
+    if (const auto* text = node->as_string()) {
+      list = **text;
+    } else if (const toml::array* array = node->as_array()) {
+      for (const toml::node& element : *array) {
+        const auto* value = element.as_integer();
+        if (value == nullptr || **value < 0) Wrong(key, element, "a list of numbers from 0");
+        list += (list.empty() ? "" : ",") + std::to_string(**value);
+      }
+    } else {
+      Wrong(key, *node, "a list as [100, 101] or a range as \"100-104\"");
+    }
+    try {
+      return ParseSeeds(list);
+    } catch (const UserError& error) {
+      Fail(LineOf(key), error.what());
+    }
+  }
+  std::vector<SweepSetting> Settings(std::string_view key) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return {};
+    const toml::table* table = node->as_table();
+    if (table == nullptr) Wrong(key, *node, "a table as { key = value }");
+    return SettingsOf(*table);
+  }
+  std::vector<SweepSetting> SettingsOf(const toml::table& table) const {
+    std::vector<SweepSetting> settings;
+    for (const auto& [key, node] : table) {
+      SweepSetting setting;
+      setting.key = std::string(key.str());
+      setting.line = static_cast<int>(node.source().begin.line);
+      if (const auto* text = node.as_string()) {
+        setting.value = **text;
+      } else if (const auto* flag = node.as_boolean()) {
+        setting.value = **flag ? "true" : "false";
+      } else if (const auto* whole = node.as_integer()) {
+        setting.value = std::to_string(**whole);
+      } else if (const auto* number = node.as_floating_point(); number && std::isfinite(**number)) {
+        char digits[64];
+        setting.value.assign(digits, std::to_chars(digits, digits + 64, **number).ptr);
+      } else {
+        Fail(setting.line,
+             StrCat("setting ", setting.key, " must be a text, a finite number, or true or false"));
+      }
+      settings.push_back(std::move(setting));
+    }
+    // in the order of the file, as --set would be given
+    std::stable_sort(settings.begin(), settings.end(),
+                     [](const auto& a, const auto& b) { return a.line < b.line; });
+    return settings;
+  }
+  const toml::table* Table(std::string_view key) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) Wrong(key, *node, StrCat("a section [", key, "]"));
+    return node->as_table();
+  }
+  std::vector<const toml::table*> Tables(std::string_view key) {
+    std::vector<const toml::table*> tables;
+    const toml::node* node = Find(key);
+    if (node == nullptr) return tables;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) Wrong(key, *node, StrCat("sections [[", key, "]]"));
+    if (array->size() > kMaxNames) Fail(LineOf(key), StrCat("more than 1000 [[", key, "]]"));
+    for (const toml::node& element : *array) {
+      if (!element.is_table()) Wrong(key, element, StrCat("sections [[", key, "]]"));
+      tables.push_back(element.as_table());
+    }
+    return tables;
+  }
+  // Every key that nobody asked for is a mistake.
+  void RequireAllKnown() const {
+    for (const auto& [key, node] : table_) {
+      const std::string name(key.str());
+      if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+      Fail(static_cast<int>(key.source().begin.line),
+           StrCat("unknown key '", name, "' in ", where_, DidYouMean(name, known_)));
+    }
+  }
+
+ private:
+  void Know(std::string_view key) { known_.emplace_back(key); }
+  const toml::node* Find(std::string_view key) {
+    Know(key);
+    return table_.get(key);
+  }
+  [[noreturn]] void Wrong(std::string_view key, const toml::node& node,
+                          std::string_view wanted) const {
+    Fail(static_cast<int>(node.source().begin.line), StrCat(key, " must be ", wanted));
+  }
+
+  std::string_view file_;
+  const toml::table& table_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+struct Defaults {
+  std::int64_t steps = 0;
+  std::int64_t eval_every = 0;
+  int eval_episodes = 10;
+};
+
+Defaults ReadSweep(Reader reader, SweepSpec& spec) {
+  spec.name = reader.Name("name");
+  if (!reader.Has("seeds")) reader.Fail(reader.line(), "[sweep] needs seeds");
+  spec.seeds = reader.Seeds("seeds", {});
+  Defaults defaults;
+  defaults.steps = reader.Int("steps", 0, 1, kMaxSteps);
+  defaults.eval_every = reader.Int("eval_every", 0, 1, kMaxSteps);
+  defaults.eval_episodes = static_cast<int>(reader.Int("eval_episodes", 10, 1, 100'000));
+  spec.log_every = reader.Int("log_every", 1000, 1, kMaxSteps);
+  spec.few_shot = reader.Share("few_shot", 0.25);
+  reader.RequireAllKnown();
+  return defaults;
+}
+
+void ReadSource(Reader reader, SweepSource& source) {
+  const std::vector<std::string> kinds{"mc", "expert", "fitted", "critic"};
+  source.episodes = static_cast<int>(reader.Int("episodes", 4000, 4, 10'000'000));
+  source.held_out_episodes =
+      static_cast<int>(reader.Int("held_out_episodes", source.episodes / 4, 4, 10'000'000));
+  source.seed = static_cast<std::uint64_t>(reader.Int("seed", 0, 0, INT64_MAX));
+  source.targets = reader.Texts("targets");
+  for (const std::string& target : source.targets) {
+    if (std::find(kinds.begin(), kinds.end(), target) == kinds.end()) {
+      reader.Fail(reader.LineOf("targets"),
+                  StrCat("unknown target '", target, "'", DidYouMean(target, kinds)));
+    }
+  }
+  reader.RequireAllKnown();
+}
+
+SweepBranch ReadBranch(Reader reader) {
+  SweepBranch branch;
+  branch.line = reader.line();
+  branch.name = reader.Name("name");
+  branch.objective =
+      reader.Choice("objective", "shape", std::vector<std::string>{"paper", "shape"});
+  branch.control =
+      reader.Choice("control", "none",
+                    std::vector<std::string>{"none", "shuffled", "unaligned", "observation-only"});
+  branch.updates = static_cast<int>(reader.Int("updates", -1, 0, 1'000'000'000));
+  branch.seeds = reader.Seeds("seeds", {0});
+  branch.settings = reader.Settings("settings");
+  reader.RequireAllKnown();
+  return branch;
+}
+
+SweepEnv ReadEnv(Reader reader, const Defaults& defaults) {
+  SweepEnv env;
+  env.line = reader.line();
+  env.id = reader.RequiredText("id");
+  env.name = reader.Name("name", env.id);
+  for (const std::string& reserved : ReservedNames()) {
+    if (env.name == reserved || env.name.ends_with(".json")) {
+      reader.Fail(reader.LineOf("name"), StrCat("name '", env.name, "' is taken by the sweep"));
+    }
+  }
+  env.family = reader.Text("family", "");
+  env.steps = reader.Int("steps", defaults.steps, 1, kMaxSteps);
+  if (env.steps == 0) {
+    reader.Fail(env.line, StrCat("[[env]] '", env.name, "' needs steps, here or in [sweep]"));
+  }
+  env.eval_every = reader.Int("eval_every", defaults.eval_every, 1, kMaxSteps);
+  env.eval_episodes =
+      static_cast<int>(reader.Int("eval_episodes", defaults.eval_episodes, 1, 100'000));
+  env.settings = reader.Settings("settings");
+  reader.RequireAllKnown();
+  return env;
+}
+
+SweepMethod ReadMethod(Reader reader) {
+  SweepMethod method;
+  method.line = reader.line();
+  method.name = reader.Name("name");
+  method.title = reader.Text("title", method.name);
+  method.agent = reader.RequiredText("agent");
+  method.init = reader.Text("init", "");
+  method.unaligned = reader.Bool("unaligned", false);
+  if (method.unaligned && method.init.empty()) {
+    reader.Fail(reader.LineOf("unaligned"), "unaligned says how to take init, which is missing");
+  }
+  method.role = reader.Choice("role", "", MethodRoles());
+  method.paper = reader.Choice("paper", "", PaperMethods());
+  method.component = reader.Text("component", method.init.empty() ? "none" : "matrix-value branch");
+  method.shared = reader.Bool("shared", true);
+  method.envs = reader.Texts("envs");
+  method.settings = reader.Settings("settings");
+  reader.RequireAllKnown();
+  return method;
+}
+
+template <typename Item>
+std::vector<std::string> Names(const std::vector<Item>& items) {
+  std::vector<std::string> names;
+  for (const Item& item : items) names.push_back(item.name);
+  return names;
+}
+
+template <typename Item>
+void RequireDistinct(const Reader& reader, const std::vector<Item>& items, std::string_view kind) {
+  std::set<std::string> seen;
+  for (const Item& item : items) {
+    if (!seen.insert(item.name).second) {
+      reader.Fail(item.line, StrCat("two ", kind, " are called '", item.name, "'"));
+    }
+  }
+}
+
+void RequireReferences(const Reader& reader, const SweepSpec& spec) {
+  const std::vector<std::string> branches = Names(spec.branches);
+  const std::vector<std::string> envs = Names(spec.envs);
+  std::set<std::string> used;
+  for (const SweepMethod& method : spec.methods) {
+    if (!method.init.empty()) {
+      if (std::find(branches.begin(), branches.end(), method.init) == branches.end()) {
+        reader.Fail(method.line,
+                    StrCat("method '", method.name, "' starts from '", method.init,
+                           "', which is no [[branch]]", DidYouMean(method.init, branches)));
+      }
+      used.insert(method.init);
+    }
+    for (const std::string& env : method.envs) {
+      if (std::find(envs.begin(), envs.end(), env) == envs.end()) {
+        reader.Fail(method.line, StrCat("method '", method.name, "' names '", env,
+                                        "', which is no [[env]]", DidYouMean(env, envs)));
+      }
+    }
+  }
+  for (const SweepBranch& branch : spec.branches) {
+    if (!used.contains(branch.name)) {
+      reader.Fail(branch.line, StrCat("no method starts from branch '", branch.name, "'"));
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const std::string> PaperMethods() {
+  static const std::vector<std::string> methods{"ppo",
+                                                "sac",
+                                                "td3",
+                                                "mbpo",
+                                                "dreamerv3",
+                                                "tdmpc",
+                                                "sf-gpi",
+                                                "uvfa",
+                                                "dbc",
+                                                "traj2value-rnn",
+                                                "traj2value-transformer",
+                                                "subgraph-gnn",
+                                                "dreamerv3-pt",
+                                                "tdmpc-pt",
+                                                "msrl-no-library",
+                                                "msrl-no-obstruction",
+                                                "msrl-scratch",
+                                                "msrl-init",
+                                                "msrl-random",
+                                                "msrl-shuffled",
+                                                "msrl-unaligned",
+                                                "msrl-observation-only"};
+  return methods;
+}
+
+std::span<const std::string> MethodRoles() {
+  static const std::vector<std::string> roles{"baseline", "scratch",  "transfer",
+                                              "control",  "ablation", "reference"};
+  return roles;
+}
+
+std::vector<std::uint64_t> ParseSeeds(std::string_view text) {
+  std::vector<std::uint64_t> seeds;
+  std::set<std::uint64_t> seen;
+  const auto fail = [text](std::string_view what) {
+    throw UserError(StrCat("seeds '", text, "': ", what));
+  };
+  const auto number = [&](std::string_view digits) {
+    std::int64_t value = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) {
+      fail("write them as 100-104 or 1,5,7-9");
+    }
+    return static_cast<std::uint64_t>(value);
+  };
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    const std::size_t dash = part.find('-');
+    const std::uint64_t first = number(part.substr(0, dash));
+    const std::uint64_t last =
+        dash == std::string_view::npos ? first : number(part.substr(dash + 1));
+    if (last < first) fail("a range goes from the smaller to the larger");
+    if (last - first >= kMaxSeeds) fail("more than 10000 seeds");
+    for (std::uint64_t seed = first; seed <= last; ++seed) {
+      if (!seen.insert(seed).second) fail(StrCat(seed, " is named twice"));
+      seeds.push_back(seed);
+    }
+    if (seeds.size() > kMaxSeeds) fail("more than 10000 seeds");
+    begin = end + 1;
+  }
+  return seeds;
+}
+
+SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
+  toml::table document;
+  try {
+    document = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    throw UserError(
+        StrCat(file, ":", error.source().begin.line, ": not TOML: ", error.description()));
+  }
+  SweepSpec spec;
+  spec.file = file;
+  Reader top(file, document, "the file");
+  const auto section = [&](const toml::table* table, std::string where) {
+    return Reader(file, *table, std::move(where));
+  };
+  const toml::table* sweep = top.Table("sweep");
+  const toml::table* settings = top.Table("settings");
+  const toml::table* source = top.Table("source");
+  const std::vector<const toml::table*> branches = top.Tables("branch");
+  const std::vector<const toml::table*> envs = top.Tables("env");
+  const std::vector<const toml::table*> methods = top.Tables("method");
+  top.RequireAllKnown();
+  if (sweep == nullptr) top.Fail(1, "there is no section [sweep]");
+  const Defaults defaults = ReadSweep(section(sweep, "[sweep]"), spec);
+  if (settings != nullptr) spec.settings = top.SettingsOf(*settings);
+  if (source != nullptr) {
+    spec.has_source = true;
+    ReadSource(section(source, "[source]"), spec.source);
+  }
+  for (const toml::table* table : branches) {
+    spec.branches.push_back(ReadBranch(section(table, "[[branch]]")));
+  }
+  for (const toml::table* table : envs) {
+    spec.envs.push_back(ReadEnv(section(table, "[[env]]"), defaults));
+  }
+  for (const toml::table* table : methods) {
+    spec.methods.push_back(ReadMethod(section(table, "[[method]]")));
+  }
+  if (spec.envs.empty()) top.Fail(1, "there is no [[env]]");
+  if (spec.methods.empty()) top.Fail(1, "there is no [[method]]");
+  if (!spec.branches.empty() && !spec.has_source) {
+    top.Fail(spec.branches.front().line, "a [[branch]] needs a section [source]");
+  }
+  RequireDistinct(top, spec.branches, "branches");
+  RequireDistinct(top, spec.envs, "environments");
+  RequireDistinct(top, spec.methods, "methods");
+  RequireReferences(top, spec);
+  return spec;
+}
+
+SweepSpec ReadSweepSpec(const std::filesystem::path& file) {
+  return ParseSweepSpec(ReadWholeFile(file, 1 << 20), file.string());
+}
+
+}  // namespace msrl
