@@ -58,6 +58,7 @@ const kMethods = [
   ['unaligned', 'MSRL + unaligned lift', 'control', 'matrix-value branch', 'msrl-unaligned', 0.49],
   ['obs-only', 'MSRL + observation only', 'control', 'observation-value head', '', 0.53],
   ['no-obstruction', 'MSRL w/o obstruction', 'ablation', 'target-trained', 'msrl-no-obstruction', 0.53],
+  ['no-action', 'MSRL w/o action blocks', 'ablation', 'target-trained', '', 0.52],
 ];
 const kSlots = ['position_x', 'position_y', 'goal_x', 'goal_y', 'motion_x', 'motion_y', 'posture',
                 'contact'];
@@ -122,7 +123,7 @@ function makeObstruction(env, method, rng) {
 export function makeData(kind) {
   const rng = generator(kind.length * 7919);
   const sizes = {
-    small: [3, 6, 5, 21], large: [5, 20, 5, 101], hostile: [3, 6, 3, 11], bare: [1, 2, 1, 5],
+    small: [3, 6, 5, 21], large: [5, 21, 5, 101], hostile: [3, 6, 3, 11], bare: [1, 2, 1, 5],
     empty: [0, 0, 0, 0],
   };
   if (!(kind in sizes)) throw new Error(`no kind '${kind}'; there is ${Object.keys(sizes).join(' ')}`);

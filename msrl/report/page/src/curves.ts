@@ -89,11 +89,10 @@ class Chart {
       wide.textContent = on ? 'Reduce' : 'Enlarge';
       this.resize();
     });
-    const detail = [env.family !== env.name ? env.family : '', env.id !== env.name ? env.id : '']
-                       .filter(Boolean).join(' · ');
+    const detail = [env.family, env.id].filter((text) => text && text !== env.name);
     this.element = h('figure', {class: 'chart'},
                      h('figcaption', {}, h('strong', {}, env.name),
-                       detail ? h('span', {class: 'muted'}, detail) : null, this.note, wide),
+                       ...detail.map((text) => h('span', {class: 'muted'}, text)), this.note, wide),
                      this.canvas);
     this.element.dataset.env = env.name;
     this.canvas.tabIndex = 0;
@@ -130,7 +129,7 @@ class Chart {
     return max >= min ? [min, max] : null;
   }
 
-  draw(state: State, shared: [number, number] | null): void {
+  draw(state: State, shared: [number, number] | null, width: number): void {
     this.plot?.destroy();
     this.plot = null;
     this.canvas.replaceChildren();
@@ -180,7 +179,7 @@ class Chart {
     const axis = {stroke: ink, font, grid: {stroke: grid, width: 1},
                   ticks: {stroke: grid, width: 1, size: 4}, gap: 4};
     this.plot = new uPlot({
-      width: Math.max(200, this.canvas.clientWidth), height: this.height(),
+      width: Math.max(200, width), height: this.height(),
       series, bands, legend: {show: false},
       padding: [10, 12, 0, 0],
       scales: {
@@ -426,7 +425,9 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
         shared = [Math.min(...all.map((e) => e[0])), Math.max(...all.map((e) => e[1]))];
       }
     }
-    for (const chart of visible) chart.draw(state, shared);
+    // all widths before the first change: one layout instead of one per chart
+    const widths = visible.map((chart) => chart.canvas.clientWidth);
+    visible.forEach((chart, i) => chart.draw(state, shared, widths[i]));
     await Promise.resolve();
     return performance.now() - start;
   }
@@ -498,7 +499,7 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
     redraw();
   });
   const result = panel('curves', 'Learning curves', 'Curves',
-      'Mean over seeds of the evaluation return against environment steps; the band is the 95 % ' +
+      'Mean over seeds of the evaluation return against environment steps; the band is the 95% ' +
       'bootstrap interval of the mean. The shaded part is the few-shot budget, over which the AUC ' +
       'is taken. Drag to zoom, double-click to go back.',
       controls, legend, grid);

@@ -28,6 +28,7 @@ export interface Curve {
 }
 export interface Cell {
   mean: Maybe; std: Maybe; n: Maybe; iqm: Maybe; low: Maybe; high: Maybe;
+  mean_low?: Maybe; mean_high?: Maybe;
   paper: {mean: Maybe; std: Maybe} | null;
 }
 export interface SuccessCell { mean: Maybe; n: Maybe }

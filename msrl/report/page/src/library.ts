@@ -124,7 +124,7 @@ export function libraryPanel(report: Report): Panel | null {
   }
 
   function load(): void {
-    chosen = null;
+    chosen = shown()[0] ?? null;
     table = makeTable<Segment>({
       label: 'Segments', columns, rows: shown(), height: '26rem', select: choose,
       selected: (g) => g === chosen,

@@ -20,9 +20,10 @@ import {assignLooks, startTheme} from './theme';
 interface Status {
   ready: boolean;
   parseMilliseconds: number;     // reading the data
-  curvesMilliseconds: number;    // drawing all learning curves
-  redrawMilliseconds: number;    // the same, after the last switch
-  drawMilliseconds: number;      // from the start of the script until everything is on the screen
+  curvesMilliseconds: number;    // drawing the learning curves
+  drawMilliseconds: number;      // from the start of the script until the curves are on the screen
+  pageMilliseconds: number;      // … and all other panels
+  redrawMilliseconds: number;    // drawing the curves after the last switch
 }
 
 declare global {
@@ -30,8 +31,8 @@ declare global {
 }
 
 const status: Status = {
-  ready: false, parseMilliseconds: 0, curvesMilliseconds: 0, redrawMilliseconds: 0,
-  drawMilliseconds: 0,
+  ready: false, parseMilliseconds: 0, curvesMilliseconds: 0, drawMilliseconds: 0,
+  pageMilliseconds: 0, redrawMilliseconds: 0,
 };
 window.msrlReport = status;
 
@@ -54,66 +55,77 @@ function guarded(id: string, make: () => Panel | null): Panel | null {
   }
 }
 
-function build(report: Report): CurvesPanel | null {
-  document.title = `${report.header.title} – msrl report`;
-  assignLooks(report.methods);
-  let curves: CurvesPanel | null = null;
-  const makers: [string, () => Panel | null][] = [
-    ['verdict', () => verdictPanel(report)],
-    ['curves', () => {
-      curves = curvesPanel(report, (ms) => { status.redrawMilliseconds = ms; });
-      return curves;
-    }],
-    ['main', () => mainPanel(report)],
-    ['gains', () => gainsPanel(report)],
-    ['controls', () => controlsPanel(report)],
-    ['ablations', () => ablationsPanel(report)],
-    ['pretraining', () => pretrainingPanel(report)],
-    ['diagnostics', () => diagnosticsPanel(report)],
-    ['matrix', () => matrixPanel(report)],
-    ['library', () => libraryPanel(report)],
-    ['obstruction', () => obstructionPanel(report)],
-    ['predictor', () => predictorPanel(report)],
-    ['cost', () => costPanel(report)],
-    ['fairness', () => fairnessPanel(report)],
-    ['reproduce', () => reproducePanel(report)],
-  ];
-  const made = makers.map(([id, make]) => ({id, panel: guarded(id, make)}));
-  const panels = made.map((entry) => entry.panel).filter((p): p is Panel => p !== null);
-  const empty = made.filter((entry) => entry.panel === null).map((entry) => kNames[entry.id]);
-  const nav = h('nav', {class: 'bar', 'aria-label': 'Panels'},
-                h('div', {class: 'links', tabindex: -1},
-                  ...panels.map((p) => h('a', {href: `#${p.id}`}, p.nav))),
-                themeSwitch());
-  document.body.append(
-      h('a', {class: 'skip', href: '#content'}, 'Skip to the results'), nav,
-      h('div', {class: 'page'}, pageHeader(report),
-        h('main', {id: 'content'}, ...panels.map((p) => p.element)),
-        h('footer', {class: 'muted'},
-          empty.length > 0 ? h('p', {}, `Not in this report, for want of records: ` +
-                                        `${empty.join(', ')}.`) : null,
-          report.format_version > 1 ? h('p', {}, 'Made by a newer msrl than this page.') : null,
-          h('p', {}, 'Definitions: docs/report.md. One file, no network. Charts: uPlot.'))));
-  return curves;
+// Resolves when what has been changed until now is on the screen: in the frame after next.
+function painted(): Promise<void> {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve()));
+  });
 }
 
-function start(): void {
+// The curves first: laying out all the tables takes longer than drawing them.
+async function build(report: Report, begin: number): Promise<void> {
+  document.title = `${report.header.title} – msrl report`;
+  assignLooks(report.methods);
+  const links = h('div', {class: 'links'});
+  const content = h('main', {id: 'content'});
+  const absent: string[] = [];
+  const add = (id: string, make: () => Panel | null) => {
+    const made = guarded(id, make);
+    if (made) {
+      links.append(h('a', {href: `#${made.id}`}, made.nav));
+      content.append(made.element);
+    } else {
+      absent.push(kNames[id]);
+    }
+  };
+  const page = h('div', {class: 'page'}, pageHeader(report), content);
+  document.body.append(h('a', {class: 'skip', href: '#content'}, 'Skip to the results'),
+                       h('nav', {class: 'bar', 'aria-label': 'Panels'}, links, themeSwitch()), page);
+
+  let curves: CurvesPanel | null = null;
+  add('verdict', () => verdictPanel(report));
+  add('curves', () => curves = curvesPanel(report, (ms) => { status.redrawMilliseconds = ms; }));
+  status.curvesMilliseconds = await (curves as CurvesPanel | null)?.draw() ?? 0;
+  await painted();
+  status.drawMilliseconds = performance.now() - begin;
+
+  add('main', () => mainPanel(report));
+  add('gains', () => gainsPanel(report));
+  add('controls', () => controlsPanel(report));
+  add('ablations', () => ablationsPanel(report));
+  add('pretraining', () => pretrainingPanel(report));
+  add('diagnostics', () => diagnosticsPanel(report));
+  add('matrix', () => matrixPanel(report));
+  add('library', () => libraryPanel(report));
+  add('obstruction', () => obstructionPanel(report));
+  add('predictor', () => predictorPanel(report));
+  add('cost', () => costPanel(report));
+  add('fairness', () => fairnessPanel(report));
+  add('reproduce', () => reproducePanel(report));
+  page.append(h('footer', {class: 'muted'},
+      absent.length > 0 ? h('p', {}, `Not in this report, for want of records: ` +
+                                     `${absent.join(', ')}.`) : null,
+      report.format_version > 1 ? h('p', {}, 'Made by a newer msrl than this page.') : null,
+      h('p', {}, 'Definitions: docs/report.md. One file, no network. Charts: uPlot.')));
+  // a link into the page could not be followed before its panel was there
+  const wanted = location.hash.slice(1);
+  if (wanted in kNames) document.getElementById(wanted)?.scrollIntoView();
+}
+
+async function start(): Promise<void> {
   const begin = performance.now();
   startTheme();
   try {
     const report = read(document.getElementById('msrl-data')?.textContent ?? '');
     status.parseMilliseconds = performance.now() - begin;
-    const curves = build(report);
-    void curves?.draw().then((ms) => { status.curvesMilliseconds = ms; });
+    await build(report, begin);
   } catch (error) {
     document.body.append(h('div', {class: 'page'}, h('h1', {}, 'msrl report'),
         h('p', {class: 'problems', role: 'alert'}, `Nothing to show: ${String(error)}`)));
   }
-  // the frame after next: by then this one is on the screen
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    status.drawMilliseconds = performance.now() - begin;
-    status.ready = true;
-  }));
+  await painted();
+  status.pageMilliseconds = performance.now() - begin;
+  status.ready = true;
 }
 
-start();
+void start();

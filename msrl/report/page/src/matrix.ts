@@ -5,9 +5,10 @@ import {choice, h, s, select, toggle} from './dom';
 import {eigenvalues, unpack} from './eigen';
 import {count, fixed, general, isNumber} from './format';
 import {Panel, panel} from './panel';
-import {isDark, onThemeChange} from './theme';
+import {cssColour, isDark, onThemeChange} from './theme';
 
 type View = 'sum' | 'mean' | 'added';
+const kLargest = 8;
 type Rgb = [number, number, number];
 
 const kScales: Record<'light' | 'dark', [Rgb, Rgb, Rgb]> = {
@@ -48,6 +49,7 @@ export function matrixPanel(report: Report): Panel | null {
   const where = h('output', {class: 'num', for: 'matrix-slider'});
   const facts = h('dl', {class: 'facts'});
   const bars = h('div', {class: 'eigen'});
+  const largest = h('div');
   const trace = h('div', {class: 'spark'});
   const keyBox = h('div', {class: 'key', 'aria-hidden': 'true'});
 
@@ -88,9 +90,7 @@ export function matrixPanel(report: Report): Panel | null {
     const ctx = canvas.getContext('2d');
     if (!ctx) return;
     ctx.scale(ratio, ratio);
-    const styles = getComputedStyle(document.documentElement);
-    const ink = styles.getPropertyValue('--ink').trim();
-    const muted = styles.getPropertyValue('--muted').trim();
+    const [ink, muted] = [cssColour('ink'), cssColour('muted')];
     const values = valuesAt(at);
     for (let i = 0; i < m; i++) {
       for (let j = 0; j < m; j++) {
@@ -185,6 +185,22 @@ export function matrixPanel(report: Report): Panel | null {
     bars.replaceChildren(svg);
   }
 
+  // The entries off the diagonal that say most, by name.
+  function listLargest(): void {
+    const m = size();
+    const values = valuesAt(at);
+    const entries: [number, number][] = [];
+    for (let i = 0; i < m; i++) for (let j = i + 1; j < m; j++) entries.push([i, j]);
+    const value = ([i, j]: [number, number]) => values[i * m + j];
+    entries.sort((a, b) => Math.abs(value(b)) - Math.abs(value(a)));
+    const shown = entries.slice(0, kLargest).filter((entry) => value(entry) !== 0);
+    largest.replaceChildren(
+        shown.length > 0 ? h('h4', {}, 'Largest off the diagonal') : '',
+        h('table', {class: 'small largest'}, h('tbody', {}, ...shown.map((entry) => h('tr', {},
+            h('td', {class: 'number'}, general(value(entry))),
+            h('td', {}, `${data().labels[entry[0]]} × ${data().labels[entry[1]]}`))))));
+  }
+
   function drawSpark(): void {
     const points = data().prefixes.map((p) => p.return);
     const values = points.filter(isNumber);
@@ -221,6 +237,7 @@ export function matrixPanel(report: Report): Panel | null {
     paint();
     say();
     describe();
+    listLargest();
     drawSpark();
   }
 
@@ -320,7 +337,7 @@ export function matrixPanel(report: Report): Panel | null {
       controls,
       h('div', {class: 'player no-print'}, play, h('div', {class: 'track'}, trace, slider), where),
       h('div', {class: 'matrix'}, h('div', {class: 'matrix-map'}, frame, keyBox, readout),
-        h('div', {class: 'matrix-side'}, facts, bars)));
+        h('div', {class: 'matrix-side'}, facts, bars, largest)));
   load();
   return result;
 }

@@ -74,13 +74,13 @@ export function obstructionPanel(report: Report): Panel | null {
         h('figure', {}, h('figcaption', {}, h('strong', {}, 'ROC'),
                           h('span', {class: 'muted'}, `area ${fixed(all[i].auroc, 3)}`)), roc(all[i])),
         h('figure', {}, h('figcaption', {}, h('strong', {}, 'Calibration'),
-                          h('span', {class: 'muted'}, `error ${fixed(all[i].ece, 3)}; dashed: ` +
-                                                      'threshold')), calibration(all[i])));
+                          h('span', {class: 'muted'}, `error ${fixed(all[i].ece, 3)}`)), calibration(all[i])));
   };
   show(0);
   return panel('obstruction', 'Obstruction filter', 'Obstruction',
       'Judgements of the learned filter against what then happened. A random filter has area 0.5 and ' +
-      'lies on the diagonal; a calibrated one lies on the diagonal of the second plot.',
+      'lies on the diagonal; a calibrated one lies on the diagonal of the second plot, whose upright ' +
+      'dashed line is the threshold.',
       h('div', {class: 'controls no-print'},
         select('Run', all.map((o) => `${o.env} · ${o.method} · seed ${o.seed}`), 0, show)),
       h('div', {class: 'split obstruction'}, place, tableBlock<Obstruction>({

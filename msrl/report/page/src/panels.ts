@@ -8,7 +8,7 @@ import {
   count, duration, fixed, general, interval, isNumber, kAbsent, Maybe, plural, signed,
 } from './format';
 import {Panel, panel} from './panel';
-import {tone} from './results';
+import {target, tone} from './results';
 import {niceAxis, strip, stripAxis} from './strip';
 import {Column, tableBlock} from './table';
 import {currentScheme, Scheme, setScheme} from './theme';
@@ -79,22 +79,34 @@ function summary(verdicts: Verdict[]): string {
   return `${parts.join(', ')} of ${plural(verdicts.length, 'target')}`;
 }
 
+// "a − b" with the methods' titles, if it is that.
+function titled(comparison: string, report: Report): string {
+  for (const a of report.methods) {
+    for (const b of report.methods) {
+      if (comparison === `${a.name} − ${b.name}`) return `${a.title} − ${b.title}`;
+    }
+  }
+  return comparison;
+}
+
 export function verdictPanel(report: Report): Panel | null {
   const {verdicts} = report;
   if (verdicts.length === 0) return null;
   const axis = niceAxis(verdicts.flatMap((v) => [v.gain, v.low, v.high]), [0], 4);
   const comparisons = [...new Set(verdicts.map((v) => v.comparison))];
   return panel('verdict', 'Does the transferred start help?', 'Verdict',
-      'Gain in few-shot AUC, paired by seed, with its 95 % interval.',
+      'Gain in few-shot AUC, paired by seed, with its 95% interval.',
       ...comparisons.flatMap((comparison) => {
         const own = verdicts.filter((v) => v.comparison === comparison);
+        const single = own.filter((v) => typeof target(v.env, report) === 'string');
         return [
-          h('h3', {}, comparison, h('span', {class: 'muted'}, ` ${summary(own)}`)),
+          h('h3', {}, titled(comparison, report),
+            single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single)}`) : null),
           h('ul', {class: 'verdicts'}, ...own.map((v) => {
             const kind = tone(v.low, v.high);
             const negative = isNumber(v.gain) && v.gain < 0 ? ' negative' : '';
             return h('li', {class: kind + negative},
-                     h('span', {class: 'verdict-env'}, v.env),
+                     h('span', {class: 'verdict-env'}, target(v.env, report)),
                      h('span', {class: 'verdict-gain num'}, signed(v.gain)),
                      strip(axis, [{value: v.gain, kind: kind + negative}],
                            {low: v.low, high: v.high, kind: kind + negative},
@@ -228,14 +240,15 @@ export function predictorPanel(report: Report): Panel | null {
     },
   });
   return panel('predictor', 'Can the gain be foretold?', 'Predictor',
-      'Measured in the warm-up, before the branch has learned anything on the target: how well its ' +
-      'differences agree with rewards, and how large they are. Beside it the gain that followed.',
+      'What the branch says after the random steps, before anything is learned on the target: the ' +
+      'correlation of its ten-step differences with progress towards the goal, and their amplitude. ' +
+      'Beside it the gain that followed.',
       tableBlock<PredictorRow>({
         label: 'Transfer predictor', rows: [...groups.values()], columns: [
           {title: 'Target', value: (row) => row.env},
           {title: 'Method', value: (row) => titles.get(row.method) ?? row.method},
-          column('Predictor', 'predictor', 'Agreement; mean and range over seeds'),
-          column('Amplitude', 'amplitude', 'Size; mean and range over seeds'),
+          column('Predictor', 'predictor', 'Correlation; mean and range over seeds'),
+          column('Amplitude', 'amplitude', 'Of the differences; mean and range over seeds'),
           {title: 'Seeds', kind: 'number', value: (row) => row.own.length},
           {title: 'Gain that followed', kind: 'number', value: (row) => row.gain?.mean,
            cell: (row) => h('span', {class: `value ${tone(row.gain?.low, row.gain?.high)}`},

@@ -15,8 +15,8 @@ const kMetrics: {value: Metric; title: string; hint: string; note: string}[] = [
   {value: 'auc', title: 'AUC', hint: 'Few-shot AUC, mean ± standard deviation over seeds',
    note: 'Mean ± standard deviation over seeds of the normalised return, averaged over the ' +
          'few-shot part of the budget.'},
-  {value: 'iqm', title: 'IQM', hint: 'Interquartile mean of the AUC with its 95 % interval',
-   note: 'Interquartile mean of the few-shot AUC with its 95 % stratified bootstrap interval.'},
+  {value: 'iqm', title: 'IQM', hint: 'Interquartile mean of the AUC with its 95% interval',
+   note: 'Interquartile mean of the few-shot AUC with its 95% stratified bootstrap interval.'},
   {value: 'final', title: 'Final', hint: 'Normalised return at the end',
    note: 'Normalised return at the end of the budget, mean ± standard deviation over seeds.'},
   {value: 'paper-style', title: 'Paper-style AUC',
@@ -26,9 +26,9 @@ const kMetrics: {value: Metric; title: string; hint: string; note: string}[] = [
   {value: 'success', title: 'Success', hint: 'Share of episodes that reach the goal',
    note: 'Share of evaluation episodes at the end that reach the goal; a dash where the task ' +
          'defines no success.'},
-  {value: 'threshold', title: 'Steps to 80 %',
-   hint: 'First evaluation at 80 % of the best final return',
-   note: 'Median steps to the first evaluation at 80 % of the best final return of the comparison, ' +
+  {value: 'threshold', title: 'Steps to 80%',
+   hint: 'First evaluation at 80% of the best final return',
+   note: 'Median steps to the first evaluation at 80% of the best final return of the comparison, ' +
          'over the seeds that get there; “never” where none does.'},
 ];
 
@@ -50,6 +50,12 @@ function mainValue(cell: Any, metric: Metric): number | null {
   const value = metric === 'threshold' ? (cell as ThresholdCell).median :
                 metric === 'iqm' ? (cell as Cell).iqm : (cell as Cell).mean;
   return isNumber(value) ? value : null;
+}
+
+// The interval that belongs to the figure: of the interquartile mean, or of the mean if it is known.
+function limits(cell: Cell | null | undefined, metric: Metric): [Maybe, Maybe] {
+  if (metric !== 'iqm' && isNumber(cell?.mean_low)) return [cell?.mean_low, cell?.mean_high];
+  return [cell?.low, cell?.high];
 }
 
 function hasMetric(rows: Row[], metric: Metric): boolean {
@@ -93,29 +99,34 @@ function clearWinner(rows: Row[], methods: Map<string, Method>, column: number,
                      metric: Metric): Row | null {
   if (metric === 'success' || metric === 'threshold') return null;
   const own = rows.filter((row) => methods.get(row.method)?.role !== 'reference')
-                  .map((row) => ({row, cell: pickCells(row, metric)[column] as Cell | null}))
-                  .filter(({cell}) => isNumber(cell?.low) && isNumber(cell?.high));
+                  .map((row) => {
+                    const cell = pickCells(row, metric)[column] as Cell | null;
+                    const [low, high] = limits(cell, metric);
+                    return {row, low: low as number, high: high as number};
+                  })
+                  .filter(({low, high}) => isNumber(low) && isNumber(high));
   if (own.length < 2) return null;
-  const top = own.reduce((a, b) => (b.cell?.low as number) > (a.cell?.low as number) ? b : a);
-  return own.every((other) => other === top ||
-                              (other.cell?.high as number) < (top.cell?.low as number)) ? top.row :
-                                                                                        null;
+  const top = own.reduce((a, b) => b.low > a.low ? b : a);
+  return own.every((other) => other === top || other.high < top.low) ? top.row : null;
 }
 
-function methodCell(name: string, methods: Map<string, Method>): Child[] {
+function methodCell(name: string, methods: Map<string, Method>, drawn: boolean): Child[] {
   const method = methods.get(name);
-  return [h('span', {class: 'method'}, swatch(look(name)), h('span', {}, method?.title ?? name)),
-          method?.component ? h('span', {class: 'second'}, method.component) : null]
+  const mark = drawn ? swatch(look(name)) : h('span', {class: 'swatch'});
+  return [h('span', {class: 'method'}, mark, h('span', {}, method?.title ?? name)),
+          method?.component && method.component !== 'none' ?
+            h('span', {class: 'second'}, method.component) : null]
       .filter((child) => child !== null);
 }
 
 function resultColumns(report: Report, rows: Row[], metric: Metric, paper: boolean):
     Column<Row>[] {
   const methods = new Map(report.methods.map((method) => [method.name, method]));
+  const drawn = new Set(report.curves.map((curve) => curve.method));
   const winners = report.main.columns.map((_, i) => clearWinner(rows, methods, i, metric));
   const columns: Column<Row>[] = [{
     title: 'Method', value: (row) => methods.get(row.method)?.title ?? row.method,
-    cell: (row) => methodCell(row.method, methods),
+    cell: (row) => methodCell(row.method, methods, drawn.has(row.method)),
     export: [['method', (row) => row.method],
              ['component', (row) => methods.get(row.method)?.component ?? '']],
   }];
@@ -123,7 +134,7 @@ function resultColumns(report: Report, rows: Row[], metric: Metric, paper: boole
     const at = (row: Row) => pickCells(row, metric)[i];
     const field = (name: string) => (row: Row) => (at(row) as Record<string, Maybe> | null)?.[name];
     const names = metric === 'threshold' ? ['median', 'reached', 'n'] :
-                  metric === 'success' ? ['mean', 'n'] : ['mean', 'std', 'n', 'iqm', 'low', 'high'];
+                  metric === 'success' ? ['mean', 'n'] : ['mean', 'std', 'n', 'iqm', 'low', 'high', 'mean_low', 'mean_high'];
     columns.push({
       title, kind: 'number', value: (row) => mainValue(at(row), metric),
       cell: (row) => cellContent(at(row), metric, winners[i] === row, paper),
@@ -137,19 +148,21 @@ function resultColumns(report: Report, rows: Row[], metric: Metric, paper: boole
   const last = report.main.columns.length - 1;
   if (metric !== 'threshold' && metric !== 'success' && last >= 0) {
     const cell = (row: Row) => pickCells(row, metric)[last] as Cell | null | undefined;
-    const all = rows.flatMap((row) => [cell(row)?.low, cell(row)?.high, mainValue(cell(row), metric),
+    const low = (row: Row) => limits(cell(row), metric)[0];
+    const high = (row: Row) => limits(cell(row), metric)[1];
+    const all = rows.flatMap((row) => [low(row), high(row), mainValue(cell(row), metric),
                                        paper ? cell(row)?.paper?.mean : null]);
     if (all.some(isNumber)) {
       const axis = niceAxis(all);
       columns.push({
-        title: `${report.main.columns[last]}, 95 %`, kind: 'plot', value: () => null,
+        title: `${report.main.columns[last]}, 95%`, kind: 'plot', value: () => null,
         head: () => stripAxis(axis),
         cell: (row) => {
           const role = methods.get(row.method)?.role ?? '';
           const kind = role === 'transfer' ? 'main' : 'plain';
           return strip(axis, [{value: paper ? cell(row)?.paper?.mean : null, kind: 'paper'},
                               {value: mainValue(cell(row), metric), kind}],
-                       {low: cell(row)?.low, high: cell(row)?.high, kind});
+                       {low: low(row), high: high(row), kind});
         },
       });
     }
@@ -157,8 +170,9 @@ function resultColumns(report: Report, rows: Row[], metric: Metric, paper: boole
   return columns;
 }
 
-function seedsNote(rows: Row[]): string {
-  const sizes = rows.flatMap((row) => (row.cells ?? []).map((cell) => cell?.n)).filter(isNumber);
+function seedsNote(rows: Row[], methods: Map<string, Method>): string {
+  const learners = rows.filter((row) => methods.get(row.method)?.role !== 'reference');
+  const sizes = learners.flatMap((row) => (row.cells ?? []).map((cell) => cell?.n)).filter(isNumber);
   if (sizes.length === 0) return '';
   const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
   return low === high ? `${plural(low, 'run')} per cell.` : `${low} to ${high} runs per cell.`;
@@ -186,8 +200,8 @@ function resultsTable(report: Report, rows: Row[], label: string, metrics: Metri
       rowClass: (row) => methods.get(row.method)?.role === 'reference' ? 'reference' : '',
     }).element);
     const kind = kMetrics.find((m) => m.value === metric);
-    note.textContent = [kind?.note, seedsNote(rows), metric === 'success' || metric === 'threshold' ?
-        '' : 'Bold: its 95 % interval lies above all others of the column.',
+    note.textContent = [kind?.note, seedsNote(rows, methods), metric === 'success' || metric === 'threshold' ?
+        '' : 'Bold: its 95% interval lies above all others of the column.',
         withPaper ? kPaperNote : ''].filter(Boolean).join(' ');
   };
   fill();
@@ -230,10 +244,22 @@ export function ablationsPanel(report: Report): Panel | null {
       resultsTable(report, report.ablations.rows, 'Ablations', ['auc', 'iqm', 'final']));
 }
 
+// "all" stands for the mean over all targets, unless an environment has that name.
+export function target(env: string, report: Report): Child {
+  const whole = env === 'all' && !report.envs.some((known) => known.name === env);
+  return whole ? h('strong', {}, 'All targets') : env;
+}
+
 export function tone(low: Maybe, high: Maybe): string {
   if (isNumber(low) && low > 0) return 'up';
   if (isNumber(high) && high < 0) return 'down';
   return 'unclear';
+}
+
+// The first comparison is the report's question; its rows belong together.
+function byComparison<T extends {a: string; b: string}>(all: T[]): T[] {
+  const key = (item: T) => JSON.stringify([item.a, item.b]);
+  return [...new Set(all.map(key))].flatMap((pair) => all.filter((item) => key(item) === pair));
 }
 
 export function gainsPanel(report: Report): Panel | null {
@@ -250,14 +276,10 @@ export function gainsPanel(report: Report): Panel | null {
       {value: 0, kind: 'zero'},
       ...(isNumber(gain.paper) ? [{value: gain.paper, kind: 'paper'}] : []),
     ];
-    // by comparison, the first one being the report's question
-    const pairs = [...new Set(gains.map((gain) => `${gain.a}\n${gain.b}`))];
-    const rows = pairs.flatMap((pair) => gains.filter((gain) => `${gain.a}\n${gain.b}` === pair));
     const columns: Column<Gain>[] = [
-      {title: 'Target', value: (g) => g.env},
-      {title: 'Comparison', value: (g) => `${name(g.a)} − ${name(g.b)}`,
-       export: [['a', (g) => g.a], ['b', (g) => g.b]]},
-      {title: 'Gain in AUC with its 95 % interval', kind: 'plot', value: () => null,
+      {title: 'Target', value: (g) => g.env, cell: (g) => target(g.env, report),
+       export: [['target', (g) => g.env], ['a', (g) => g.a], ['b', (g) => g.b]]},
+      {title: 'Gain in AUC with its 95% interval', kind: 'plot', value: () => null,
        head: () => stripAxis(axis), cell: (g) => {
          const kind = `${tone(g.low, g.high)} ${isNumber(g.mean) && g.mean < 0 ? 'negative' : ''}`;
          return strip(axis, [{value: g.mean, kind}], {low: g.low, high: g.high, kind}, rules(g));
@@ -265,7 +287,7 @@ export function gainsPanel(report: Report): Panel | null {
       {title: 'Gain', kind: 'number', value: (g) => g.mean,
        cell: (g) => h('span', {class: `value ${tone(g.low, g.high)}`}, signed(g.mean)),
        export: [['gain', (g) => g.mean]]},
-      {title: '95 % interval', kind: 'number', value: (g) => g.low,
+      {title: '95% interval', kind: 'number', value: (g) => g.low,
        cell: (g) => interval(g.low, g.high), export: [['low', (g) => g.low], ['high', (g) => g.high]]},
       {title: 'Pairs', kind: 'number', value: (g) => g.n, hint: 'Seeds that both methods have'},
       {title: 'Wins', kind: 'number', value: (g) => g.wins, hint: 'Pairs with a positive difference',
@@ -275,8 +297,8 @@ export function gainsPanel(report: Report): Panel | null {
       columns.push({title: 'Paper', kind: 'number', value: (g) => g.paper,
                     cell: (g) => h('span', {class: 'paper'}, signed(g.paper, 2))});
     }
-    content.push(tableBlock({label: 'Gains in AUC', columns, rows,
-                             group: (g) => `${g.a}\n${g.b}`}));
+    content.push(tableBlock({label: 'Gains in AUC', columns, rows: byComparison(gains),
+                             heading: (g) => `${name(g.a)} − ${name(g.b)}`}));
   }
   if (improvement.length > 0) {
     const axis = {min: 0, max: 1, ticks: [0, 0.25, 0.5, 0.75, 1], digits: 2};
@@ -288,19 +310,19 @@ export function gainsPanel(report: Report): Panel | null {
         h('p', {class: 'note'}, 'How often a run of the first method beats a run of the second; ' +
                                 'ties count half, 0.5 is no difference.'),
         tableBlock<Improvement>({
-          label: 'Probability of improvement', rows: improvement, group: (row) => `${row.a}${row.b}`,
+          label: 'Probability of improvement', rows: byComparison(improvement),
+          heading: (row) => `${name(row.a)} over ${name(row.b)}`,
           columns: [
-            {title: 'Target', value: (row) => row.env},
-            {title: 'Comparison', value: (row) => `${name(row.a)} over ${name(row.b)}`,
-             export: [['a', (row) => row.a], ['b', (row) => row.b]]},
-            {title: 'Probability with its 95 % interval', kind: 'plot', value: () => null,
+            {title: 'Target', value: (row) => row.env, cell: (row) => target(row.env, report),
+             export: [['target', (row) => row.env], ['a', (row) => row.a], ['b', (row) => row.b]]},
+            {title: 'Probability with its 95% interval', kind: 'plot', value: () => null,
              head: () => stripAxis(axis),
              cell: (row) => strip(axis, [{value: row.p, kind: kind(row)}],
                                   {low: row.low, high: row.high, kind: kind(row)},
                                   [{value: 0.5, kind: 'zero'}])},
             {title: 'Probability', kind: 'number', value: (row) => row.p,
              cell: (row) => fixed(row.p, 2)},
-            {title: '95 % interval', kind: 'number', value: (row) => row.low,
+            {title: '95% interval', kind: 'number', value: (row) => row.low,
              cell: (row) => interval(row.low, row.high, 2),
              export: [['low', (row) => row.low], ['high', (row) => row.high]]},
           ],

@@ -21,6 +21,7 @@ export interface TableOptions<R> {
   columns: Column<R>[];
   rows: R[];
   group?: (row: R) => string;              // a rule between groups while unsorted
+  heading?: (row: R) => string;            // a line above each group, which sorting then keeps
   rowClass?: (row: R) => string;
   select?: (row: R) => void;               // rows become choosable by a button in the first cell
   selected?: (row: R) => boolean;
@@ -79,7 +80,14 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
       const {column, descending} = sorted;
       const value = options.columns[column].value;
       const missing = (v: Value) => v === null || v === undefined || Number.isNaN(v);
+      const places = new Map<string, number>();
+      for (const row of rows) {
+        const own = options.heading?.(row) ?? '';
+        if (!places.has(own)) places.set(own, places.size);
+      }
+      const place = (row: R) => places.get(options.heading?.(row) ?? '') ?? 0;
       shown = rows.slice().sort((a, b) => {
+        if (place(a) !== place(b)) return place(a) - place(b);
         const [va, vb] = [value(a), value(b)];
         // what does not exist is last in both directions
         if (missing(va) || missing(vb)) return Number(missing(va)) - Number(missing(vb));
@@ -87,9 +95,10 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
       });
     }
     let group: string | null = null;
-    body.replaceChildren(...shown.map((row) => {
-      const own = options.group?.(row) ?? '';
-      const rule = !sorted && group !== null && own !== group;
+    body.replaceChildren(...shown.flatMap((row) => {
+      const own = options.heading?.(row) ?? options.group?.(row) ?? '';
+      const fresh = own !== group;
+      const rule = !options.heading && !sorted && group !== null && fresh;
       group = own;
       const chosen = options.selected?.(row) ?? false;
       const tr = h('tr', {
@@ -109,7 +118,9 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
           tr.append(h('td', {class: column.kind ?? 'text'}, ...children));
         }
       });
-      return tr;
+      if (!options.heading || !fresh) return [tr];
+      const title = h('th', {scope: 'rowgroup', colspan: options.columns.length}, own);
+      return [h('tr', {class: 'heading'}, title), tr];
     }));
   }
 

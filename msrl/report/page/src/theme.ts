@@ -12,12 +12,14 @@ const kDashes: number[][] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 const media = window.matchMedia('(prefers-color-scheme: dark)');
 let scheme: Scheme = 'auto';
 const listeners: (() => void)[] = [];
+const colours = new Map<string, string>();
 
 export function isDark(): boolean {
   return scheme === 'auto' ? media.matches : scheme === 'dark';
 }
 
 function applyScheme(): void {
+  colours.clear();
   document.documentElement.dataset.theme = isDark() ? 'dark' : 'light';
   for (const listener of listeners) listener();
 }
@@ -62,8 +64,14 @@ export function startTheme(): void {
   applyScheme();
 }
 
+// Kept until the theme changes: asking the browser makes it lay out the page.
 export function cssColour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  let colour = colours.get(name);
+  if (colour === undefined) {
+    colour = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    colours.set(name, colour);
+  }
+  return colour;
 }
 
 export interface Look { colour: string; dash: number[]; width: number }
