@@ -1,0 +1,565 @@
+#include "msrl/report/analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "msrl/core/check.h"
+#include "msrl/suite/registry.h"
+
+namespace msrl {
+namespace {
+
+constexpr double kThresholdShare = 0.8;
+// With fewer pairs even wins in all of them happen by chance more often than once in ten.
+constexpr int kMinVerdictPairs = 5;
+
+using Scores = std::vector<std::vector<SeedScores>>;  // [task][method]
+
+template <typename Entry>
+std::map<std::string, int> Places(const std::vector<Entry>& entries) {
+  std::map<std::string, int> places;
+  for (const Entry& entry : entries) places.emplace(entry.name, static_cast<int>(places.size()));
+  return places;
+}
+
+Scores Collect(const Analysis& analysis, std::optional<double> RunScore::*field) {
+  Scores scores(analysis.tasks.size(), std::vector<SeedScores>(analysis.methods.size()));
+  for (const RunScore& score : analysis.scores) {
+    if (score.*field) {
+      scores[static_cast<std::size_t>(score.task)][static_cast<std::size_t>(score.method)].Add(
+          score.seed(), *(score.*field));
+    }
+  }
+  return scores;
+}
+
+const SeedScores& At(const Scores& scores, int task, int method) {
+  return scores[static_cast<std::size_t>(task)][static_cast<std::size_t>(method)];
+}
+
+std::vector<CurvePoint> ReturnCurve(const RunRecord& run) {
+  std::vector<CurvePoint> curve;
+  for (const Evaluation& evaluation : run.evaluations) {
+    curve.push_back({evaluation.step, evaluation.mean_return});
+  }
+  return curve;
+}
+
+void ListTasks(const RunRecords& records, Analysis& analysis) {
+  for (const SweepEnv& env : records.sweep.environments) {
+    TaskInfo task{.name = env.name, .id = env.id, .family = env.family, .settings = env.settings};
+    task.steps = env.steps;
+    for (const RunRecord& run : records.runs) {
+      if (run.env != env.name) continue;
+      task.steps = std::max(task.steps, run.facts.spec.steps);
+      if (!task.random_return) task.random_return = run.facts.random_return;
+      if (!task.reference_return) task.reference_return = run.facts.reference_return;
+    }
+    try {
+      const EnvSpec spec = MakeEnv(env.id, env.settings)->spec();
+      if (spec.still_return) task.still_return = spec.still_return->value;
+      // no run yet
+      if (!task.random_return && spec.random_return) task.random_return = spec.random_return->value;
+      if (!task.reference_return && spec.reference_return) {
+        task.reference_return = spec.reference_return->value;
+      }
+    } catch (const UserError&) {
+      // an environment of another version: what the runs say is enough
+    }
+    task.few_shot_steps = analysis.few_shot * static_cast<double>(task.steps);
+    if (!task.Normalised(0.0)) {
+      analysis.problems.push_back(
+          {env.name, "no random and reference return: normalised scores are left out"});
+    }
+    analysis.tasks.push_back(std::move(task));
+  }
+}
+
+void ListMethods(const RunRecords& records, Analysis& analysis) {
+  std::set<std::string> agents, names;
+  for (const SweepMethod& method : records.sweep.methods) {
+    analysis.methods.push_back({method, false});
+    agents.insert(method.agent);
+    names.insert(method.name);
+  }
+  const auto add = [&](const char* agent, const char* title,
+                       std::optional<double> TaskInfo::*value) {
+    const bool known = std::any_of(analysis.tasks.begin(), analysis.tasks.end(),
+                                   [value](const TaskInfo& task) { return task.*value; });
+    if (!known || agents.contains(agent) || names.contains(agent)) return;
+    analysis.methods.push_back(
+        {{.name = agent, .title = title, .agent = agent, .role = "reference"}, true});
+  };
+  add("random", "Random actions", &TaskInfo::random_return);
+  add("still", "Standing still", &TaskInfo::still_return);
+}
+
+void ListFamilies(Analysis& analysis) {
+  std::vector<std::string> families(PaperFamilies().begin(), PaperFamilies().end());
+  for (const TaskInfo& task : analysis.tasks) {
+    if (std::find(families.begin(), families.end(), task.family) == families.end()) {
+      families.push_back(task.family);
+    }
+  }
+  for (const std::string& family : families) {
+    if (!analysis.TasksOf(family).empty()) analysis.families.push_back(family);
+  }
+}
+
+// Scores that need no other run.
+void ScoreRuns(const RunRecords& records, Analysis& analysis) {
+  const auto tasks = Places(records.sweep.environments);
+  const auto methods = Places(records.sweep.methods);
+  for (const RunRecord& run : records.runs) {
+    RunScore score{.run = &run, .task = tasks.at(run.env), .method = methods.at(run.method)};
+    const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+    const std::vector<CurvePoint> curve = ReturnCurve(run);
+    const double window = analysis.few_shot * static_cast<double>(run.facts.spec.steps);
+    // beyond the window a run may still be going on
+    if (const auto area = MeanOverWindow(curve, window)) score.auc = task.Normalised(*area);
+    if (run.finished()) {
+      score.final_return = curve.back().value;
+      score.final_normalised = task.Normalised(curve.back().value);
+      score.success = run.evaluations.back().success_rate;
+    }
+    analysis.scores.push_back(score);
+  }
+}
+
+// Scores relative to the best of the comparison.
+void ScoreAgainstBest(Analysis& analysis) {
+  const Scores finals = Collect(analysis, &RunScore::final_return);
+  for (std::size_t t = 0; t < analysis.tasks.size(); ++t) {
+    TaskInfo& task = analysis.tasks[t];
+    for (const SeedScores& scores : finals[t]) {
+      if (scores.empty()) continue;
+      const double mean = MeanAndStd(scores.values()).mean;
+      task.best_final_return = std::max(task.best_final_return.value_or(mean), mean);
+    }
+    if (task.PaperStyle(0.0)) {
+      task.threshold_return =
+          *task.random_return + kThresholdShare * (*task.best_final_return - *task.random_return);
+    }
+  }
+  for (RunScore& score : analysis.scores) {
+    const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+    const std::vector<CurvePoint> curve = ReturnCurve(*score.run);
+    const double window = analysis.few_shot * static_cast<double>(score.run->facts.spec.steps);
+    if (const auto area = MeanOverWindow(curve, window)) {
+      score.paper_style = task.PaperStyle(*area);
+    }
+    if (task.threshold_return) {
+      score.threshold_step = StepsToThreshold(curve, *task.threshold_return);
+    }
+  }
+}
+
+// One family: the score of a seed is its mean over the family's tasks.
+struct FamilyScores {
+  std::vector<SeedScores> tasks;  // the seeds that all of them have
+  SeedScores means;
+};
+
+std::optional<FamilyScores> OfFamily(const Scores& scores, const std::vector<int>& tasks,
+                                     int method) {
+  FamilyScores family;
+  for (const int task : tasks) family.tasks.push_back(At(scores, task, method));
+  const std::vector<std::uint64_t> seeds = CommonSeeds(family.tasks);
+  if (seeds.empty()) return std::nullopt;
+  for (SeedScores& task : family.tasks) task = task.Only(seeds);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    double sum = 0.0;
+    for (const SeedScores& task : family.tasks) sum += task.values()[i];
+    family.means.Add(seeds[i], sum / static_cast<double>(family.tasks.size()));
+  }
+  return family;
+}
+
+ScoreCell Cell(const std::vector<SeedScores>& tasks, const TaskStatistic& mean,
+               const BootstrapOptions& bootstrap) {
+  std::vector<std::vector<double>> values;
+  ScoreCell cell;
+  cell.n = tasks.front().n();
+  for (const SeedScores& task : tasks) {
+    values.push_back(task.values());
+    cell.n = std::min(cell.n, task.n());
+  }
+  cell.mean = mean(values);
+  cell.iqm = PooledInterquartileMean(values);
+  cell.interval = StratifiedBootstrap(tasks, PooledInterquartileMean, bootstrap);
+  BootstrapOptions expanded = bootstrap;
+  expanded.expanded = true;
+  cell.mean_interval = StratifiedBootstrap(tasks, mean, expanded);
+  return cell;
+}
+
+// The families of a report and those of the paper are the same: only then are averages comparable.
+bool SameFamiliesAsPaper(const Analysis& analysis) {
+  return std::equal(analysis.families.begin(), analysis.families.end(), PaperFamilies().begin(),
+                    PaperFamilies().end());
+}
+
+// Families, then the average over them: only where there is a score in every family.
+std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, const Scores& scores,
+                                                   int method, bool with_paper,
+                                                   const BootstrapOptions& bootstrap) {
+  const std::string& paper = analysis.methods[static_cast<std::size_t>(method)].facts.paper;
+  std::vector<std::optional<ScoreCell>> cells;
+  std::vector<SeedScores> all;
+  std::vector<std::size_t> sizes;
+  for (const std::string& family : analysis.families) {
+    const auto found = OfFamily(scores, analysis.TasksOf(family), method);
+    if (!found) {
+      cells.emplace_back();
+      continue;
+    }
+    ScoreCell cell = Cell(found->tasks, MeanOfMeans, bootstrap);
+    cell.std = MeanAndStd(found->means.values()).std;
+    if (cell.n < 2) cell.std.reset();
+    if (with_paper) cell.paper = FindPaperFigure(paper, family);
+    all.insert(all.end(), found->tasks.begin(), found->tasks.end());
+    sizes.push_back(found->tasks.size());
+    cells.push_back(cell);
+  }
+  if (sizes.size() < analysis.families.size() || sizes.empty()) {
+    cells.emplace_back();
+    return cells;
+  }
+  const auto mean_of_families = [&sizes](std::span<const std::vector<double>> tasks) {
+    double sum = 0.0;
+    std::size_t begin = 0;
+    for (const std::size_t size : sizes) {
+      sum += MeanOfMeans(tasks.subspan(begin, size));
+      begin += size;
+    }
+    return sum / static_cast<double>(sizes.size());
+  };
+  ScoreCell average = Cell(all, mean_of_families, bootstrap);
+  if (with_paper && SameFamiliesAsPaper(analysis)) {
+    average.paper = FindPaperFigure(paper, "Average");
+  }
+  cells.emplace_back(average);
+  return cells;
+}
+
+// The same for a policy that was not run, from one value per task.
+std::vector<std::optional<ScoreCell>> MeasuredColumns(
+    const Analysis& analysis, const std::vector<std::optional<double>>& values) {
+  std::vector<std::optional<ScoreCell>> cells;
+  double sum = 0.0;
+  bool whole = true;
+  for (const std::string& family : analysis.families) {
+    double family_sum = 0.0;
+    bool known = true;
+    const std::vector<int> tasks = analysis.TasksOf(family);
+    for (const int task : tasks) {
+      const std::optional<double>& value = values[static_cast<std::size_t>(task)];
+      known = known && value;
+      family_sum += value.value_or(0.0);
+    }
+    cells.emplace_back();
+    whole = whole && known;
+    if (!known) continue;
+    cells.back() = ScoreCell{.mean = family_sum / static_cast<double>(tasks.size())};
+    sum += cells.back()->mean;
+  }
+  cells.emplace_back();
+  if (whole) cells.back() = ScoreCell{.mean = sum / static_cast<double>(analysis.families.size())};
+  return cells;
+}
+
+std::vector<std::optional<RateCell>> RateColumns(const Analysis& analysis, const Scores& scores,
+                                                 int method) {
+  std::vector<std::optional<RateCell>> cells;
+  RateCell average;
+  int families = 0;
+  for (const std::string& family : analysis.families) {
+    const auto found = OfFamily(scores, analysis.TasksOf(family), method);
+    cells.emplace_back();
+    if (!found) continue;
+    const RateCell cell{MeanAndStd(found->means.values()).mean, found->means.n()};
+    average.mean += cell.mean;
+    average.n = families == 0 ? cell.n : std::min(average.n, cell.n);
+    ++families;
+    cells.back() = cell;
+  }
+  cells.emplace_back();
+  if (families > 0 && families == static_cast<int>(analysis.families.size())) {
+    average.mean /= families;
+    cells.back() = average;
+  }
+  return cells;
+}
+
+std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& analysis,
+                                                              int method) {
+  std::vector<std::optional<ThresholdSummary>> cells;
+  for (const std::string& family : analysis.families) {
+    const std::vector<int> tasks = analysis.TasksOf(family);
+    std::vector<std::optional<std::int64_t>> steps;
+    for (const RunScore& score : analysis.scores) {
+      const bool here = std::find(tasks.begin(), tasks.end(), score.task) != tasks.end();
+      const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+      if (here && score.method == method && score.run->finished() && task.threshold_return) {
+        steps.push_back(score.threshold_step);
+      }
+    }
+    cells.emplace_back();
+    if (!steps.empty()) cells.back() = SummariseThreshold(steps);
+  }
+  cells.emplace_back();  // steps of different families have no average
+  return cells;
+}
+
+void MakeRows(Analysis& analysis, const Scores& auc, const BootstrapOptions& bootstrap) {
+  const Scores finals = Collect(analysis, &RunScore::final_normalised);
+  const Scores paper_style = Collect(analysis, &RunScore::paper_style);
+  const Scores success = Collect(analysis, &RunScore::success);
+  for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
+    const MethodInfo& method = analysis.methods[static_cast<std::size_t>(m)];
+    MethodRow row{.method = m};
+    if (method.measured) {
+      std::vector<std::optional<double>> normalised, against_best;
+      for (const TaskInfo& task : analysis.tasks) {
+        const auto value = method.facts.agent == "random" ? task.random_return : task.still_return;
+        normalised.push_back(value ? task.Normalised(*value) : std::nullopt);
+        against_best.push_back(value ? task.PaperStyle(*value) : std::nullopt);
+      }
+      row.auc = row.final_return = MeasuredColumns(analysis, normalised);
+      row.paper_style = MeasuredColumns(analysis, against_best);
+      row.success.resize(analysis.families.size() + 1);
+      row.threshold.resize(analysis.families.size() + 1);
+    } else {
+      row.auc = ScoreColumns(analysis, auc, m, /*with_paper=*/true, bootstrap);
+      row.final_return = ScoreColumns(analysis, finals, m, /*with_paper=*/false, bootstrap);
+      row.paper_style = ScoreColumns(analysis, paper_style, m, /*with_paper=*/true, bootstrap);
+      row.success = RateColumns(analysis, success, m);
+      row.threshold = ThresholdColumns(analysis, m);
+    }
+    analysis.rows.push_back(std::move(row));
+  }
+}
+
+// Runs of one method in one task, by seed.
+void MakeCurve(const Analysis& analysis, int task_index, int method,
+               std::map<int, MeanBands>& bands, const BootstrapOptions& bootstrap,
+               std::vector<Curve>& curves) {
+  const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(task_index)];
+  std::map<std::uint64_t, const RunRecord*> runs;
+  std::set<std::int64_t> steps;
+  for (const RunScore& score : analysis.scores) {
+    if (score.task != task_index || score.method != method || score.run->evaluations.empty()) {
+      continue;
+    }
+    runs[score.seed()] = score.run;
+    for (const Evaluation& evaluation : score.run->evaluations) steps.insert(evaluation.step);
+  }
+  if (runs.empty()) return;
+  Curve curve{.task = task_index, .method = method};
+  curve.steps.assign(steps.begin(), steps.end());
+  const std::size_t count = curve.steps.size();
+  for (auto* column : {&curve.mean, &curve.low, &curve.high, &curve.mean_return, &curve.success}) {
+    column->resize(count);
+  }
+  std::vector<std::vector<double>> normalised(count), returns(count), success(count);
+  for (const auto& [seed, run] : runs) {
+    CurveOfSeed line{seed, std::vector<std::optional<double>>(count),
+                     std::vector<std::optional<double>>(count)};
+    std::size_t i = 0;
+    for (const Evaluation& evaluation : run->evaluations) {
+      while (curve.steps[i] < evaluation.step) ++i;
+      line.returns[i] = evaluation.mean_return;
+      line.values[i] = task.Normalised(evaluation.mean_return);
+      returns[i].push_back(evaluation.mean_return);
+      if (line.values[i]) normalised[i].push_back(*line.values[i]);
+      if (evaluation.success_rate) success[i].push_back(*evaluation.success_rate);
+    }
+    curve.seeds.push_back(std::move(line));
+  }
+  const auto n = static_cast<int>(runs.size());
+  MeanBands& band = bands.try_emplace(n, n, bootstrap).first->second;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto mean = [n](const std::vector<double>& values) -> std::optional<double> {
+      if (std::ssize(values) != n) return std::nullopt;
+      return MeanAndStd(values).mean;
+    };
+    curve.mean[i] = mean(normalised[i]);
+    curve.mean_return[i] = mean(returns[i]);
+    curve.success[i] = mean(success[i]);
+    if (!curve.mean[i]) continue;
+    if (const auto interval = band.Of(normalised[i])) {
+      curve.low[i] = interval->low;
+      curve.high[i] = interval->high;
+    }
+  }
+  curves.push_back(std::move(curve));
+}
+
+// The agent that an msrl agent is built on.
+std::string BaseAgent(const std::string& agent) {
+  if (agent == "msrl") return "sac";
+  return agent.starts_with("msrl-") ? agent.substr(5) : "";
+}
+
+std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const std::string& baseline) {
+  std::vector<Comparison> chosen;
+  const auto& methods = analysis.methods;
+  const auto add = [&chosen](std::size_t a, std::size_t b) {
+    const Comparison next{static_cast<int>(a), static_cast<int>(b)};
+    const bool known = std::any_of(chosen.begin(), chosen.end(), [&next](const Comparison& other) {
+      return other.a == next.a && other.b == next.b;
+    });
+    if (!known && a != b) chosen.push_back(next);
+  };
+  const auto with = [&](std::size_t a, const char* role, const std::string& agent) {
+    for (std::size_t b = 0; b < methods.size(); ++b) {
+      if (methods[b].facts.role != role) continue;
+      if (agent.empty() || methods[b].facts.agent == agent) add(a, b);
+    }
+  };
+  for (std::size_t a = 0; a < methods.size(); ++a) {
+    const SweepMethod& facts = methods[a].facts;
+    if (facts.role == "transfer") {
+      with(a, "scratch", facts.agent);
+      if (!BaseAgent(facts.agent).empty()) with(a, "baseline", BaseAgent(facts.agent));
+      with(a, "control", facts.agent);
+    } else if (facts.role == "scratch" && !BaseAgent(facts.agent).empty()) {
+      with(a, "baseline", BaseAgent(facts.agent));
+    }
+  }
+  if (baseline.empty()) return chosen;
+  std::vector<std::string> names;
+  for (const MethodInfo& method : methods) {
+    if (!method.measured) names.push_back(method.facts.name);
+  }
+  const auto found = std::find(names.begin(), names.end(), baseline);
+  if (found == names.end()) {
+    throw UserError(
+        StrCat("--baseline: no method is called '", baseline, "'", DidYouMean(baseline, names)));
+  }
+  for (std::size_t a = 0; a < names.size(); ++a) {
+    if (methods[a].facts.role != "reference") {
+      add(a, static_cast<std::size_t>(found - names.begin()));
+    }
+  }
+  return chosen;
+}
+
+std::string Judge(const PairedGain& gain) {
+  if (gain.n < kMinVerdictPairs || !gain.interval) return "too few seeds";
+  if (gain.interval->low > 0.0) return "clear gain";
+  if (gain.interval->high < 0.0) return "clear loss";
+  return "not clear";
+}
+
+void Compare(Analysis& analysis, const Scores& auc, const std::string& baseline,
+             const BootstrapOptions& bootstrap) {
+  for (const Comparison& of : ChooseComparisons(analysis, baseline)) {
+    const SweepMethod& a = analysis.methods[static_cast<std::size_t>(of.a)].facts;
+    const SweepMethod& b = analysis.methods[static_cast<std::size_t>(of.b)].facts;
+    const bool verdict = (a.role == "transfer" && b.role == "scratch") || b.name == baseline;
+    std::vector<SeedScores> all_a, all_b;
+    const auto enter = [&](int task, std::span<const SeedScores> left,
+                           std::span<const SeedScores> right, std::optional<double> paper) {
+      if (const auto gain = PairedGainOf(left, right, bootstrap)) {
+        analysis.gains.push_back({task, of, *gain, paper});
+        if (verdict) analysis.verdicts.push_back({task, of, *gain, Judge(*gain)});
+      }
+      analysis.improvements.push_back({task, of, ProbabilityOfImprovement(left, right),
+                                       ProbabilityOfImprovementInterval(left, right, bootstrap)});
+    };
+    for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
+      const SeedScores& left = At(auc, t, of.a);
+      const SeedScores& right = At(auc, t, of.b);
+      if (left.empty() || right.empty()) continue;
+      enter(t, std::span(&left, 1), std::span(&right, 1),
+            PaperGain(a.paper, b.paper, analysis.tasks[static_cast<std::size_t>(t)].family));
+      // only tasks with pairs go into the mean over tasks
+      if (PairedDifferences(left, right).empty()) continue;
+      all_a.push_back(left);
+      all_b.push_back(right);
+    }
+    if (all_a.size() < 2) continue;
+    const bool comparable = SameFamiliesAsPaper(analysis) && all_a.size() == analysis.tasks.size();
+    enter(kAllTasks, all_a, all_b,
+          comparable ? PaperGain(a.paper, b.paper, "Average") : std::nullopt);
+  }
+}
+
+void AddCosts(Analysis& analysis) {
+  std::map<std::pair<int, int>, std::vector<const RunRecord*>> groups;
+  for (const RunScore& score : analysis.scores) {
+    groups[{score.task, score.method}].push_back(score.run);
+  }
+  for (const auto& [place, runs] : groups) {
+    CostEntry cost{.task = place.first, .method = place.second};
+    int timed = 0;
+    for (const RunRecord* run : runs) {
+      cost.parameters = std::max(cost.parameters, run->facts.parameters);
+      if (run->timing.seconds <= 0.0) continue;
+      cost.steps_per_second += run->timing.steps_per_second;
+      cost.seconds += run->timing.seconds;
+      ++timed;
+    }
+    cost.steps_per_second /= std::max(1, timed);
+    cost.seconds /= std::max(1, timed);
+    analysis.costs.push_back(cost);
+  }
+}
+
+}  // namespace
+
+std::optional<double> TaskInfo::Normalised(double value) const {
+  if (!random_return || !reference_return) return std::nullopt;
+  return Rescaled(value, *random_return, *reference_return);
+}
+
+std::optional<double> TaskInfo::PaperStyle(double value) const {
+  if (!random_return || !best_final_return) return std::nullopt;
+  return Rescaled(value, *random_return, *best_final_return);
+}
+
+std::vector<std::string> Analysis::Columns() const {
+  std::vector<std::string> columns = families;
+  columns.emplace_back("Average");
+  return columns;
+}
+
+std::vector<int> Analysis::TasksOf(const std::string& family) const {
+  std::vector<int> found;
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    if (tasks[t].family == family) found.push_back(static_cast<int>(t));
+  }
+  return found;
+}
+
+Analysis Analyse(const RunRecords& records, const AnalysisOptions& options) {
+  Analysis analysis;
+  analysis.few_shot = options.few_shot.value_or(records.sweep.few_shot);
+  if (!(analysis.few_shot > 0.0 && analysis.few_shot <= 1.0)) {
+    throw UserError(StrCat("--few-shot is ", analysis.few_shot,
+                           "; it is a share of the budget, above 0 and at most 1"));
+  }
+  ListTasks(records, analysis);
+  ListMethods(records, analysis);
+  ListFamilies(analysis);
+  ScoreRuns(records, analysis);
+  ScoreAgainstBest(analysis);
+  const Scores auc = Collect(analysis, &RunScore::auc);
+  MakeRows(analysis, auc, options.bootstrap);
+  std::map<int, MeanBands> bands;
+  BootstrapOptions expanded = options.bootstrap;
+  expanded.expanded = true;
+  for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
+    for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
+      MakeCurve(analysis, t, m, bands, expanded, analysis.curves);
+    }
+  }
+  Compare(analysis, auc, options.baseline, options.bootstrap);
+  AddCosts(analysis);
+  return analysis;
+}
+
+}  // namespace msrl

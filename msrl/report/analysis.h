@@ -1,0 +1,151 @@
+// From records to figures: every number of the tables and of the page. Definitions: docs/report.md.
+#ifndef MSRL_REPORT_ANALYSIS_H_
+#define MSRL_REPORT_ANALYSIS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "msrl/report/paper_figures.h"
+#include "msrl/report/run_records.h"
+#include "msrl/report/statistics.h"
+
+namespace msrl {
+
+struct AnalysisOptions {
+  std::optional<double> few_shot = {};  // share of the budget; empty: as the sweep says
+  std::string baseline = {};            // a method that every other one is compared with
+  BootstrapOptions bootstrap;
+};
+
+struct TaskInfo {
+  std::string name = {}, id = {}, family = {};
+  std::vector<std::string> settings = {};
+  std::int64_t steps = 0;
+  double few_shot_steps = 0.0;
+  std::optional<double> random_return = {}, reference_return = {}, still_return = {};
+  // Of the method with the best mean final return; empty while no run has finished.
+  std::optional<double> best_final_return = {};
+  // Return at 80 % of the way from random to best.
+  std::optional<double> threshold_return = {};
+
+  std::optional<double> Normalised(double value) const;
+  // With the best final return of the comparison in place of the reference.
+  std::optional<double> PaperStyle(double value) const;
+};
+
+struct MethodInfo {
+  SweepMethod facts;
+  // A reference policy that was not run: its figures are the measured returns of the task.
+  bool measured = false;
+};
+
+// What one run contributes. Empty: not known (yet).
+struct RunScore {
+  const RunRecord* run = nullptr;
+  int task = 0;
+  int method = 0;
+  std::optional<double> auc = {}, paper_style = {}, final_return = {}, final_normalised = {},
+                        success = {};
+  std::optional<std::int64_t> threshold_step = {};  // empty for a finished run: never reached
+
+  std::uint64_t seed() const { return run->facts.spec.seed; }
+};
+
+struct ScoreCell {
+  double mean = 0.0;
+  std::optional<double> std = {};  // over seeds; none for averages and measured returns
+  int n = 0;                       // seeds; 0 for measured returns
+  std::optional<double> iqm = {};
+  std::optional<Interval> interval = {};       // of the interquartile mean
+  std::optional<Interval> mean_interval = {};  // of the mean
+  std::optional<PaperFigure> paper = {};
+};
+
+struct RateCell {
+  double mean = 0.0;
+  int n = 0;
+};
+
+// A row of the tables; one entry per column.
+struct MethodRow {
+  int method = 0;
+  std::vector<std::optional<ScoreCell>> auc = {}, final_return = {}, paper_style = {};
+  std::vector<std::optional<RateCell>> success = {};
+  std::vector<std::optional<ThresholdSummary>> threshold = {};
+};
+
+struct CurveOfSeed {
+  std::uint64_t seed = 0;
+  std::vector<std::optional<double>> values = {},
+                                     returns = {};  // normalised and plain, one per step
+};
+
+struct Curve {
+  int task = 0;
+  int method = 0;
+  std::vector<std::int64_t> steps = {};
+  // Empty at steps that not all seeds have reached.
+  std::vector<std::optional<double>> mean = {}, low = {}, high = {}, mean_return = {}, success = {};
+  std::vector<CurveOfSeed> seeds = {};
+};
+
+struct Comparison {
+  int a = 0, b = 0;  // methods
+};
+
+inline constexpr int kAllTasks = -1;
+
+struct GainEntry {
+  int task = kAllTasks;
+  Comparison of;
+  PairedGain gain;
+  std::optional<double> paper = {};
+};
+
+struct ImprovementEntry {
+  int task = kAllTasks;
+  Comparison of;
+  double probability = 0.0;
+  std::optional<Interval> interval = {};
+};
+
+struct Verdict {
+  int task = kAllTasks;
+  Comparison of;
+  PairedGain gain;
+  std::string text = {};  // "clear gain", "clear loss", "not clear", "too few seeds"
+};
+
+struct CostEntry {
+  int task = 0, method = 0;
+  double steps_per_second = 0.0;
+  double seconds = 0.0;  // of a run
+  std::int64_t parameters = 0;
+};
+
+struct Analysis {
+  double few_shot = 0.25;
+  std::vector<TaskInfo> tasks = {};
+  std::vector<MethodInfo> methods = {};    // in the order of the sweep; unmeasured references last
+  std::vector<std::string> families = {};  // the paper's first, in its order
+  std::vector<RunScore> scores = {};       // in the order of the records
+  std::vector<MethodRow> rows = {};  // of every method; columns are families, then the average
+  std::vector<Curve> curves = {};
+  std::vector<GainEntry> gains = {};
+  std::vector<ImprovementEntry> improvements = {};
+  std::vector<Verdict> verdicts = {};
+  std::vector<CostEntry> costs = {};
+  std::vector<RecordProblem> problems = {};  // what could not be worked out
+
+  std::vector<std::string> Columns() const;
+  std::vector<int> TasksOf(const std::string& family) const;
+};
+
+// `records` must outlive the result. UserError on an unknown baseline or an impossible share.
+Analysis Analyse(const RunRecords& records, const AnalysisOptions& options = {});
+
+}  // namespace msrl
+
+#endif  // MSRL_REPORT_ANALYSIS_H_

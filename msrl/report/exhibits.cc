@@ -1,0 +1,243 @@
+#include "msrl/report/exhibits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <numeric>
+#include <set>
+
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/msrl/obstruction_proxy.h"
+#include "msrl/core/check.h"
+#include "msrl/core/statistics.h"
+#include "msrl/data/segment_library.h"
+#include "msrl/run/runner.h"
+
+namespace msrl {
+namespace {
+
+constexpr std::size_t kMostPrefixes = 60;
+constexpr std::size_t kMostSegments = 200;
+constexpr std::size_t kMostRocPoints = 200;
+constexpr int kCalibrationBins = 10;
+
+// "x position_x" instead of "x[0]": what the slot means.
+std::vector<std::string> RowLabels(const Lift& lift) {
+  std::vector<std::string> labels = lift.Labels();
+  const std::vector<GeometrySlot>& slots = lift.spec().slots;
+  for (const LiftBlock& block : lift.blocks()) {
+    if (block.role != BlockRole::kGeometry || block.size != std::ssize(slots)) continue;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      labels[static_cast<std::size_t>(block.offset) + i] = StrCat(block.name, " ", slots[i].name);
+    }
+  }
+  return labels;
+}
+
+// At most kMostPrefixes of n, the first and the last among them.
+std::vector<std::size_t> Spread(std::size_t n) {
+  const std::size_t count = std::min(n, kMostPrefixes);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < count; ++i) {
+    chosen.push_back(count == 1 ? 0 : i * (n - 1) / (count - 1));
+  }
+  return chosen;
+}
+
+MatrixExhibit PlayEpisode(const RunDirectory& directory) {
+  const RunSpec& spec = directory.spec();
+  const std::unique_ptr<Agent> agent = LoadAgent(directory, {}, [](const std::string&) {});
+  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
+  EpisodeTracker tracker(env->spec(), CompactLift(agent->lift_kind()));
+  ActionBuffer action(env->spec().action);
+  Rng resets(spec.seed, "exhibit/env");
+  Rng policy(spec.seed, "exhibit/policy");
+
+  MatrixExhibit exhibit;
+  const Lift& lift = *tracker.lift();
+  for (const LiftBlock& block : lift.blocks()) {
+    exhibit.blocks.emplace_back(block.name, static_cast<int>(block.size));
+  }
+  exhibit.labels = RowLabels(lift);
+  std::vector<MatrixPrefix> prefixes;
+  env->Reset(resets.NextU64());
+  tracker.Begin(*env);
+  for (bool running = true; running;) {
+    agent->Act(tracker.situation(), ActMode::kEvaluate, policy, action);
+    const StepResult result = env->Step(action.view());
+    const Experience seen = tracker.Advance(action.view(), result, *env);
+    running = !result.terminated && !result.truncated;
+    const SegmentMatrix& z = seen.after.matrix;
+    MatrixPrefix prefix{tracker.steps(), seen.reward, tracker.episode_return(), {}};
+    for (Index row = 0; row < lift.m(); ++row) {
+      for (Index column = row; column < lift.m(); ++column) {
+        prefix.packed.push_back(z(row, column));
+      }
+    }
+    prefixes.push_back(std::move(prefix));
+  }
+  for (const std::size_t i : Spread(prefixes.size())) {
+    exhibit.prefixes.push_back(std::move(prefixes[i]));
+  }
+  return exhibit;
+}
+
+LibraryExhibit ShowLibrary(const StateReader& state) {
+  const SegmentLibrary library = SegmentLibrary::FromState(state);
+  LibraryExhibit exhibit{.size = library.size(), .capacity = library.config().capacity};
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(library.size()));
+  std::iota(slots.begin(), slots.end(), 0);
+  std::stable_sort(slots.begin(), slots.end(), [&library](std::int64_t a, std::int64_t b) {
+    return library.uses(a) > library.uses(b);
+  });
+  slots.resize(std::min(slots.size(), kMostSegments));
+  const auto list = [](std::span<const float> values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  for (const std::int64_t slot : slots) {
+    exhibit.segments.push_back({slot, library.uses(slot), library.length(slot),
+                                library.reward_sum(slot), list(library.head_action(slot)),
+                                list(library.context(slot)), list(library.tail_geometry(slot)),
+                                library.terminated(slot)});
+  }
+  return exhibit;
+}
+
+std::optional<double> SettingNumber(const RunSpec& spec, std::string_view key) {
+  for (const std::string& setting : spec.agent_settings) {
+    if (!setting.starts_with(StrCat(key, "="))) continue;
+    double value = 0.0;
+    const char* const end = setting.data() + setting.size();
+    const auto [stop, error] = std::from_chars(setting.data() + key.size() + 1, end, value);
+    if (error == std::errc() && stop == end) return value;
+  }
+  return std::nullopt;
+}
+
+// Empty while nothing was judged.
+std::optional<ObstructionExhibit> ShowObstruction(const StateReader& state, const RunSpec& spec) {
+  constexpr auto kWindow = static_cast<std::size_t>(ObstructionProxy::kWindow);
+  std::vector<double> probability(kWindow);
+  std::vector<std::uint8_t> obstructed(kWindow);
+  const auto judged = static_cast<std::size_t>(state.Int("judged", 0, ObstructionProxy::kWindow));
+  state.Into("judged_probability", std::span(probability), {ObstructionProxy::kWindow});
+  state.Into("judged_obstructed", std::span(obstructed), {ObstructionProxy::kWindow});
+  probability.resize(judged);
+  obstructed.resize(judged);
+  if (judged == 0) return std::nullopt;
+  for (std::size_t i = 0; i < judged; ++i) {
+    if (!(probability[i] >= 0.0 && probability[i] <= 1.0) || obstructed[i] > 1) {
+      state.Fail("judged_probability", "holds something that is no probability");
+    }
+  }
+  ObstructionExhibit exhibit = MakeObstructionExhibit(probability, obstructed);
+  exhibit.threshold = SettingNumber(spec, "obstruction_threshold");
+  return exhibit;
+}
+
+// Role transfer if there is any such method, otherwise whatever has matrices.
+std::vector<const RunScore*> Candidates(const Analysis& analysis, int task) {
+  const bool has_transfer =
+      std::any_of(analysis.methods.begin(), analysis.methods.end(),
+                  [](const MethodInfo& method) { return method.facts.role == "transfer"; });
+  std::vector<const RunScore*> candidates;
+  for (const RunScore& score : analysis.scores) {
+    const SweepMethod& facts = analysis.methods[static_cast<std::size_t>(score.method)].facts;
+    const bool wanted =
+        has_transfer ? facts.role == "transfer" : score.run->facts.spec.agent.starts_with("msrl");
+    if (score.task == task && wanted && score.run->finished()) candidates.push_back(&score);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const RunScore* a, const RunScore* b) {
+    return std::pair(a->method, a->seed()) < std::pair(b->method, b->seed());
+  });
+  return candidates;
+}
+
+void ShowRun(const RunRecords& records, const RunScore& score, Exhibits& exhibits) {
+  const RunDirectory directory = RunDirectory::OpenForReading(records.folder / score.run->path);
+  const std::optional<TensorFile> checkpoint =
+      directory.ReadNewestCheckpoint([](const std::string&) {});
+  if (!checkpoint) throw UserError("no checkpoint: nothing to look into");
+  exhibits.matrices.push_back(PlayEpisode(directory));
+  exhibits.matrices.back().of = &score;
+  std::set<std::string> used;
+  const StateReader agent = StateReader(*checkpoint, used).Child("agent");
+  if (const StateReader library = agent.Child("library"); library.Has("capacity")) {
+    exhibits.libraries.push_back(ShowLibrary(library));
+    exhibits.libraries.back().of = &score;
+  }
+  if (const StateReader proxy = agent.Child("proxy"); proxy.Has("judged")) {
+    if (auto exhibit = ShowObstruction(proxy, directory.spec())) {
+      exhibit->of = &score;
+      exhibits.obstructions.push_back(std::move(*exhibit));
+    }
+  }
+}
+
+}  // namespace
+
+ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability,
+                                          const std::vector<std::uint8_t>& obstructed) {
+  ObstructionExhibit exhibit;
+  exhibit.ece = ExpectedCalibrationError(probability, obstructed, kCalibrationBins);
+  exhibit.brier = BrierScore(probability, obstructed);
+  std::vector<double> positives, negatives;
+  std::vector<CalibrationBin> bins(kCalibrationBins);
+  for (std::size_t i = 0; i < probability.size(); ++i) {
+    (obstructed[i] == 1 ? positives : negatives).push_back(probability[i]);
+    const int bin =
+        std::min(kCalibrationBins - 1, static_cast<int>(probability[i] * kCalibrationBins));
+    CalibrationBin& entry = bins[static_cast<std::size_t>(bin)];
+    entry.predicted += probability[i];
+    entry.observed += obstructed[i];
+    ++entry.n;
+  }
+  exhibit.base_rate =
+      static_cast<double>(positives.size()) / static_cast<double>(probability.size());
+  for (const CalibrationBin& bin : bins) {
+    if (bin.n > 0)
+      exhibit.calibration.push_back({bin.predicted / bin.n, bin.observed / bin.n, bin.n});
+  }
+  if (positives.empty() || negatives.empty()) return exhibit;
+  exhibit.auroc = Auroc(positives, negatives);
+  // one point per distinct probability, from the highest threshold down
+  std::sort(positives.begin(), positives.end(), std::greater<>());
+  std::sort(negatives.begin(), negatives.end(), std::greater<>());
+  std::vector<std::pair<double, double>> roc{{0.0, 0.0}};
+  std::size_t p = 0, n = 0;
+  while (p < positives.size() || n < negatives.size()) {
+    const double next = std::max(p < positives.size() ? positives[p] : -1.0,
+                                 n < negatives.size() ? negatives[n] : -1.0);
+    while (p < positives.size() && positives[p] == next) ++p;
+    while (n < negatives.size() && negatives[n] == next) ++n;
+    roc.emplace_back(static_cast<double>(n) / static_cast<double>(negatives.size()),
+                     static_cast<double>(p) / static_cast<double>(positives.size()));
+  }
+  const std::size_t count = std::min(roc.size(), kMostRocPoints);
+  for (std::size_t i = 0; i < count; ++i) {
+    exhibit.roc.push_back(roc[i * (roc.size() - 1) / (count - 1)]);
+  }
+  return exhibit;
+}
+
+Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis) {
+  Exhibits exhibits;
+  for (int task = 0; task < static_cast<int>(analysis.tasks.size()); ++task) {
+    for (const RunScore* score : Candidates(analysis, task)) {
+      const std::size_t matrices = exhibits.matrices.size();
+      const std::size_t libraries = exhibits.libraries.size();
+      try {
+        ShowRun(records, *score, exhibits);
+        break;
+      } catch (const std::exception& error) {
+        // all or nothing of a run; the next one is tried
+        exhibits.matrices.resize(matrices);
+        exhibits.libraries.resize(libraries);
+        exhibits.problems.push_back({score->run->path, StrCat("not shown: ", error.what())});
+      }
+    }
+  }
+  return exhibits;
+}
+
+}  // namespace msrl

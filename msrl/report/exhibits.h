@@ -1,0 +1,78 @@
+// Things to look at in the page: one trained agent per task, its matrices, its library and its
+// obstruction filter.
+#ifndef MSRL_REPORT_EXHIBITS_H_
+#define MSRL_REPORT_EXHIBITS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "msrl/report/analysis.h"
+
+namespace msrl {
+
+// Z along an episode without learning.
+struct MatrixPrefix {
+  int step = 0;                     // transitions so far
+  double reward = 0.0;              // of the last one
+  double episode = 0.0;             // return so far
+  std::vector<double> packed = {};  // upper triangle, row by row
+};
+
+struct MatrixExhibit {
+  const RunScore* of = nullptr;
+  std::vector<std::pair<std::string, int>> blocks = {};  // name and size, in order
+  std::vector<std::string> labels = {};                  // one per row and column
+  std::vector<MatrixPrefix> prefixes = {};
+};
+
+struct LibrarySegment {
+  std::int64_t slot = 0, uses = 0, length = 0;
+  double reward = 0.0;  // in units of reward_scale
+  std::vector<float> head = {}, entry = {}, tail = {};
+  bool terminated = false;
+};
+
+struct LibraryExhibit {
+  const RunScore* of = nullptr;
+  std::int64_t size = 0, capacity = 0;
+  std::vector<LibrarySegment> segments = {};  // the most used, most used first
+};
+
+struct CalibrationBin {
+  double predicted = 0.0, observed = 0.0;
+  int n = 0;
+};
+
+// The last judged futures: predicted probability of not being realizable against what happened.
+struct ObstructionExhibit {
+  const RunScore* of = nullptr;
+  std::optional<double> auroc = {};  // empty while one class is missing
+  double ece = 0.0, brier = 0.0, base_rate = 0.0;
+  std::optional<double> threshold = {};
+  std::vector<std::pair<double, double>> roc =
+      {};  // false and true positive rate, from (0,0) to (1,1)
+  std::vector<CalibrationBin> calibration = {};
+};
+
+struct Exhibits {
+  std::vector<MatrixExhibit> matrices = {};
+  std::vector<LibraryExhibit> libraries = {};
+  std::vector<ObstructionExhibit> obstructions = {};
+  std::vector<RecordProblem> problems = {};  // what could not be shown
+};
+
+// Of the first finished run with a checkpoint of a transfer method in each task (of any agent with
+// matrices if no method has that role). Never fails: what goes wrong is a problem. `analysis` must
+// outlive the result.
+Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis);
+
+// From predictions and outcomes (0 or 1), equally many and at least one.
+ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability,
+                                          const std::vector<std::uint8_t>& obstructed);
+
+}  // namespace msrl
+
+#endif  // MSRL_REPORT_EXHIBITS_H_

@@ -1,0 +1,38 @@
+// The report for other programs: CSV files and LaTeX tables.
+#ifndef MSRL_REPORT_EXPORTS_H_
+#define MSRL_REPORT_EXPORTS_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/report/analysis.h"
+#include "msrl/report/fairness.h"
+#include "msrl/report/tables.h"
+
+namespace msrl {
+
+// Writes into the folder, which is made if need be, each file atomically; their names are returned:
+//   runs.csv         every run: state, scores
+//   evaluations.csv  every evaluation of every run
+//   table.csv        the tables by family, one row per metric, column and method
+//   gains.csv        paired gains
+//   improvement.csv  probabilities of improvement
+//   fairness.csv     the checklist
+//   problems.csv     what is damaged or left out
+// Numbers round-trip; an empty field is a number that does not exist.
+std::vector<std::string> WriteCsv(const std::filesystem::path& folder, const RunRecords& records,
+                                  const Analysis& analysis,
+                                  const std::vector<FairnessItem>& fairness);
+
+// All tables, one after the other, to be put into a document that loads booktabs.
+std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view title);
+
+// A text field: quoted where RFC 4180 wants it. One that a spreadsheet would take for a formula
+// gets a ' in front.
+std::string CsvText(std::string_view text);
+
+}  // namespace msrl
+
+#endif  // MSRL_REPORT_EXPORTS_H_

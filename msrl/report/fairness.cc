@@ -1,0 +1,193 @@
+#include "msrl/report/fairness.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "msrl/core/check.h"
+
+namespace msrl {
+namespace {
+
+constexpr double kComparableSizes = 1.25;  // largest over smallest
+
+std::string Join(const auto& parts, std::string_view separator = ", ") {
+  std::string text;
+  for (const auto& part : parts) text += StrCat(text.empty() ? "" : separator, part);
+  return text;
+}
+
+std::string Runs(std::size_t count) { return StrCat(count, count == 1 ? " run" : " runs"); }
+
+// A fact that must be the same in all branches that runs started from.
+template <typename Fact>
+FairnessItem SameInBranches(const RunRecords& records, std::string item, const char* what,
+                            const Fact& fact) {
+  if (records.inits.empty()) return {std::move(item), std::nullopt, "no run starts from a branch"};
+  std::set<std::string> values;
+  for (const auto& [hash, info] : records.inits) values.insert(fact(info));
+  return {std::move(item), values.size() == 1,
+          StrCat(what, " ", Join(values), values.size() == 1 ? " in all of " : " in ",
+                 records.inits.size(), records.inits.size() == 1 ? " branch" : " branches")};
+}
+
+// Facts of runs that must be the same for all methods of a task.
+template <typename Fact>
+FairnessItem SameInTask(const RunRecords& records, const Analysis& analysis, std::string item,
+                        const Fact& fact) {
+  std::vector<std::string> lines;
+  bool ok = true;
+  std::map<std::string, std::vector<std::string>> tasks_of;  // by what was found
+  for (const TaskInfo& task : analysis.tasks) {
+    std::set<std::string> values;
+    for (const RunRecord& run : records.runs) {
+      if (run.env == task.name) values.insert(fact(run));
+    }
+    if (values.empty()) continue;
+    ok = ok && values.size() == 1;
+    tasks_of[Join(values, " and ")].push_back(task.name);
+  }
+  for (const auto& [found, tasks] : tasks_of) {
+    lines.push_back(StrCat(found, " (", Join(tasks), ")"));
+  }
+  return {std::move(item), ok, StrCat(Join(lines, "; "), "; ", Runs(records.runs.size()))};
+}
+
+// Finished runs only: what tables are made of.
+FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
+  FairnessItem item{"Target environments", true, ""};
+  std::vector<std::string> lines;
+  for (const TaskInfo& task : analysis.tasks) {
+    std::map<std::string, std::set<std::uint64_t>> seeds;
+    std::set<std::uint64_t> all;
+    for (const RunRecord& run : records.runs) {
+      if (run.env != task.name || !run.finished()) continue;
+      seeds[run.method].insert(run.facts.spec.seed);
+      all.insert(run.facts.spec.seed);
+    }
+    std::vector<std::string> different;
+    for (const MethodInfo& method : analysis.methods) {
+      if (method.measured || method.facts.role == "reference") continue;
+      if (seeds[method.facts.name] != all) different.push_back(method.facts.name);
+    }
+    if (!different.empty()) {
+      item.ok = false;
+      lines.push_back(
+          StrCat(task.name, ": not all of the seeds ", Join(all), " for ", Join(different)));
+    } else {
+      lines.push_back(StrCat(task.name, ": seeds ", Join(all), " for all methods"));
+    }
+  }
+  item.found = Join(lines, "; ");
+  return item;
+}
+
+FairnessItem ModuleSizes(const RunRecords& records, const Analysis& analysis) {
+  FairnessItem item{"Architecture scale", std::nullopt, ""};
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> agents;
+  for (const CostEntry& cost : analysis.costs) {
+    const std::string& name = analysis.methods[static_cast<std::size_t>(cost.method)].facts.name;
+    const auto [place, added] = agents.try_emplace(name, cost.parameters, cost.parameters);
+    place->second.first = std::min(place->second.first, cost.parameters);
+    place->second.second = std::max(place->second.second, cost.parameters);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, range] : agents) {
+    lines.push_back(range.first == range.second
+                        ? StrCat(name, " ", range.first)
+                        : StrCat(name, " ", range.first, " to ", range.second));
+  }
+  if (records.init_parameters.empty()) {
+    item.found = "no module is transferred";
+  } else {
+    std::int64_t low = records.init_parameters.begin()->second, high = low;
+    for (const auto& [hash, count] : records.init_parameters) {
+      low = std::min(low, count);
+      high = std::max(high, count);
+    }
+    item.ok = static_cast<double>(high) <= kComparableSizes * static_cast<double>(low);
+    item.found = low == high ? StrCat("transferred modules: ", low, " parameters")
+                             : StrCat("transferred modules: ", low, " to ", high, " parameters");
+  }
+  item.found += StrCat("; whole agents: ", Join(lines));
+  return item;
+}
+
+FairnessItem NamedComponents(const RunRecords& records, const Analysis& analysis) {
+  FairnessItem item{"Transferred component", std::nullopt, "no run starts from a branch"};
+  std::vector<std::string> named, unnamed;
+  for (const MethodInfo& method : analysis.methods) {
+    const bool transfers =
+        std::any_of(records.runs.begin(), records.runs.end(), [&method](const RunRecord& run) {
+          return run.method == method.facts.name && !run.facts.spec.init.empty();
+        });
+    if (!transfers) continue;
+    if (method.facts.component.empty()) {
+      unnamed.push_back(method.facts.name);
+    } else {
+      named.push_back(StrCat(method.facts.name, ": ", method.facts.component));
+    }
+  }
+  if (named.empty() && unnamed.empty()) return item;
+  item.ok = unnamed.empty();
+  item.found = Join(named, "; ");
+  if (!unnamed.empty()) {
+    item.found += StrCat(named.empty() ? "" : "; ", "not said for ", Join(unnamed));
+  }
+  return item;
+}
+
+FairnessItem OneVersion(const RunRecords& records) {
+  std::set<std::string> versions;
+  for (const RunRecord& run : records.runs) {
+    versions.insert(StrCat("msrl ", run.facts.version, " at ", run.facts.commit));
+  }
+  if (versions.empty()) return {"Code version", std::nullopt, "no run yet"};
+  return {"Code version", versions.size() == 1,
+          StrCat(Join(versions), "; ", Runs(records.runs.size()))};
+}
+
+}  // namespace
+
+std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysis& analysis) {
+  std::vector<FairnessItem> items;
+  items.push_back(SameInBranches(records, "Source environments", "sources",
+                                 [](const BranchInfo& info) { return Join(info.sources, " + "); }));
+  items.push_back(SameInBranches(records, "Source trajectories", "dataset",
+                                 [](const BranchInfo& info) { return info.dataset; }));
+  items.push_back(SameInBranches(records, "Source targets", "target",
+                                 [](const BranchInfo& info) { return info.target; }));
+  std::set<std::string> controls;
+  for (const auto& [hash, info] : records.inits) {
+    if (info.control != "none") controls.insert(info.control);
+  }
+  if (!controls.empty()) items.back().found += StrCat("; broken on purpose: ", Join(controls));
+  items.push_back(SameInBranches(records, "Source compute", "updates", [](const BranchInfo& info) {
+    return std::to_string(info.updates);
+  }));
+  if (records.runs.empty()) {
+    for (const char* name :
+         {"Target environments", "Target interaction budget", "Target evaluation"}) {
+      items.push_back({name, std::nullopt, "no run yet"});
+    }
+  } else {
+    items.push_back(SameSeeds(records, analysis));
+    items.push_back(
+        SameInTask(records, analysis, "Target interaction budget",
+                   [](const RunRecord& run) { return StrCat(run.facts.spec.steps, " steps"); }));
+    items.push_back(SameInTask(records, analysis, "Target evaluation", [](const RunRecord& run) {
+      const auto number = [](const std::optional<double>& value) {
+        return value ? StrCat(*value) : std::string("none");
+      };
+      return StrCat("every ", run.facts.spec.eval_every, " steps, ", run.facts.spec.eval_episodes,
+                    " episodes, random ", number(run.facts.random_return), ", reference ",
+                    number(run.facts.reference_return));
+    }));
+  }
+  items.push_back(ModuleSizes(records, analysis));
+  items.push_back(NamedComponents(records, analysis));
+  items.push_back(OneVersion(records));
+  return items;
+}
+
+}  // namespace msrl

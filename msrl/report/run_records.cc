@@ -1,0 +1,673 @@
+#include "msrl/report/run_records.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+#include "msrl/run/run_directory.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::uintmax_t kMaxJsonBytes = std::uintmax_t{1} << 26;
+constexpr std::uintmax_t kMaxLogBytes = std::uintmax_t{1} << 32;
+constexpr std::size_t kMaxRuns = 1'000'000;
+constexpr int kMaxDepth = 8;
+constexpr const char* kInitFile = "init.safetensors";
+
+// Calls parse(); everything that the JSON library complains about is damage of `source`.
+template <typename Parse>
+auto Strictly(std::string_view source, const Parse& parse) {
+  try {
+    return parse();
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(StrCat(source, " is damaged: ", error.what()));
+  }
+}
+
+[[noreturn]] void Damaged(std::string_view source, std::string_view what) {
+  throw UserError(StrCat(source, " is damaged: ", what));
+}
+
+double FiniteNumber(const Json& json, const char* key, std::string_view source) {
+  const double value = json.at(key).get<double>();
+  if (!std::isfinite(value)) Damaged(source, StrCat(key, " is not finite"));
+  return value;
+}
+
+std::string TextOr(const Json& json, const char* key, std::string fallback = {}) {
+  return json.contains(key) ? json.at(key).get<std::string>() : std::move(fallback);
+}
+
+std::vector<std::string> TextList(const Json& json, const char* key) {
+  return json.contains(key) ? json.at(key).get<std::vector<std::string>>()
+                            : std::vector<std::string>{};
+}
+
+// Calls visit(line) for every line. A last line without its end is half a line.
+template <typename Visit>
+void ForEachLine(std::string_view text, bool half_line_allowed, std::string_view source,
+                 const Visit& visit) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      if (!half_line_allowed) Damaged(source, "its last line is cut");
+      return;
+    }
+    visit(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+}
+
+Evaluation ParseEvaluation(std::string_view line, const RunSpec& spec, std::string_view source) {
+  const Json json = Json::parse(line);
+  Evaluation evaluation;
+  evaluation.step = json.at("step").get<std::int64_t>();
+  evaluation.mean_return = FiniteNumber(json, "mean_return", source);
+  const auto& returns = json.at("returns").get_ref<const Json::array_t&>();
+  if (std::ssize(returns) != spec.eval_episodes) {
+    Damaged(source, StrCat("step ", evaluation.step, " has ", returns.size(),
+                           " returns instead of ", spec.eval_episodes));
+  }
+  double sum = 0.0, size = 0.0;
+  for (const Json& value : returns) {
+    sum += value.get<double>();
+    size += std::abs(value.get<double>());
+  }
+  const double n = spec.eval_episodes;
+  if (!(std::abs(sum / n - evaluation.mean_return) <= 1e-9 * (1.0 + size / n))) {
+    Damaged(source, StrCat("the mean of step ", evaluation.step, " is not that of its returns"));
+  }
+  if (json.contains("success_rate")) {
+    evaluation.success_rate = FiniteNumber(json, "success_rate", source);
+    if (*evaluation.success_rate < 0.0 || *evaluation.success_rate > 1.0) {
+      Damaged(source, StrCat("the success rate of step ", evaluation.step, " is no share"));
+    }
+  }
+  return evaluation;
+}
+
+void RequireSchedule(const std::vector<Evaluation>& evaluations, const RunSpec& spec,
+                     std::string_view source) {
+  std::size_t next = 0;
+  const auto require = [&](std::int64_t step) {
+    // a budget that was made longer leaves an evaluation at its old end
+    while (next < evaluations.size() && evaluations[next].step < step) ++next;
+    if (next == evaluations.size() || evaluations[next].step != step) {
+      Damaged(source, StrCat("the evaluation of step ", step, " is missing"));
+    }
+  };
+  for (std::int64_t step = 0; step < spec.steps; step += spec.eval_every) require(step);
+  require(spec.steps);
+  if (evaluations.back().step != spec.steps) {
+    Damaged(source, StrCat("step ", evaluations.back().step, " is after the end of the budget"));
+  }
+}
+
+// A name that cannot lead out of the folder.
+std::string RequireInside(const std::string& path, std::string_view source) {
+  const fs::path relative(path);
+  const bool outside = path.empty() || relative.is_absolute() ||
+                       std::any_of(relative.begin(), relative.end(),
+                                   [](const fs::path& part) { return part == ".."; });
+  if (outside) Damaged(source, StrCat("the path '", path, "' leads out of the folder"));
+  return path;
+}
+
+void RequireUniqueNames(const auto& entries, const char* what, std::string_view source) {
+  std::set<std::string> names;
+  for (const auto& entry : entries) {
+    if (entry.name.empty()) Damaged(source, StrCat("a ", what, " has no name"));
+    if (!names.insert(entry.name).second) {
+      Damaged(source, StrCat("the ", what, " '", entry.name, "' is listed twice"));
+    }
+  }
+}
+
+void RequireKnownRole(const SweepMethod& method, std::string_view source) {
+  constexpr std::array kRoles{"baseline", "scratch",   "transfer", "control",
+                              "ablation", "reference", ""};
+  if (std::find(kRoles.begin(), kRoles.end(), method.role) == kRoles.end()) {
+    Damaged(source,
+            StrCat("the method '", method.name, "' has the unknown role '", method.role, "'"));
+  }
+}
+
+// Folders with a run.json, sorted; runs are not looked into.
+void FindRuns(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  if (fs::exists(folder / "run.json")) {
+    found.push_back(folder);
+    if (found.size() > kMaxRuns) throw UserError(StrCat("more than ", kMaxRuns, " runs"));
+    return;
+  }
+  if (depth == kMaxDepth) return;
+  std::vector<fs::path> below;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && !entry.is_symlink()) below.push_back(entry.path());
+  }
+  std::sort(below.begin(), below.end(), [](const fs::path& a, const fs::path& b) {
+    const std::string left = a.filename().string(), right = b.filename().string();
+    const auto number = [](const std::string& text) {
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    // seeds by value
+    if (number(left) && number(right) && left.size() != right.size()) {
+      return left.size() < right.size();
+    }
+    return left < right;
+  });
+  for (const fs::path& path : below) FindRuns(path, depth + 1, found);
+}
+
+std::string ThisHost() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+// A process that was killed could not say so.
+bool WasKilled(const RunRecord& run) {
+  if (run.status.state != RunState::kRunning || run.timing.host != ThisHost()) return false;
+  const auto process = static_cast<pid_t>(run.status.process);
+  return process > 0 && kill(process, 0) != 0 && errno == ESRCH;
+}
+
+RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
+  RunRecord run;
+  const auto name = [&folder](const char* file) { return (folder / file).string(); };
+  run.facts = ParseRunFile(ReadWholeFile(folder / "run.json", kMaxJsonBytes), name("run.json"));
+  const RunSpec& spec = run.facts.spec;
+  if (fs::exists(folder / "status.json")) {
+    run.status =
+        ParseStatus(ReadWholeFile(folder / "status.json", kMaxJsonBytes), name("status.json"));
+  }
+  if (run.finished() && run.status.step < spec.steps) {
+    // finished before its budget was made longer
+    run.status.state = RunState::kInterrupted;
+  }
+  if (fs::exists(folder / "evals.jsonl")) {
+    run.evaluations = ParseEvaluations(ReadWholeFile(folder / "evals.jsonl", kMaxLogBytes), spec,
+                                       run.finished(), name("evals.jsonl"));
+  } else if (run.finished()) {
+    Damaged(name("evals.jsonl"), "it is missing");
+  }
+  try {
+    if (fs::exists(folder / "timing.jsonl")) {
+      run.timing =
+          ParseTiming(ReadWholeFile(folder / "timing.jsonl", kMaxLogBytes), name("timing.jsonl"));
+    }
+    // only a run that took a branch over says how it fits
+    if (!spec.init.empty() && fs::exists(folder / "metrics.jsonl")) {
+      run.transfer = ParseTransferFigures(ReadWholeFile(folder / "metrics.jsonl", kMaxLogBytes),
+                                          name("metrics.jsonl"));
+    }
+  } catch (const UserError& error) {
+    // no result depends on these
+    notes.push_back({folder.string(), error.what()});
+  }
+  if (WasKilled(run)) run.status.state = RunState::kInterrupted;
+  return run;
+}
+
+void Count(const RunRecord& run, RunCounts& counts) {
+  switch (run.status.state) {
+    case RunState::kFinished:
+      ++counts.finished;
+      break;
+    case RunState::kRunning:
+      ++counts.running;
+      break;
+    case RunState::kInterrupted:
+      ++counts.interrupted;
+      break;
+    case RunState::kFailed:
+      ++counts.failed;
+      break;
+  }
+}
+
+std::string Relative(const fs::path& path, const fs::path& folder) {
+  const std::string text = path.lexically_relative(folder).generic_string();
+  return text.empty() ? "." : text;
+}
+
+// The paper's family of a task, or the task's own.
+std::string FamilyOf(const RunFacts& facts) {
+  const std::string& id = facts.spec.env;
+  if (id.starts_with("antmaze") || id.starts_with("ant-maze")) return "AntMaze";
+  if (id.starts_with("reacher") || id.starts_with("pusher")) return "Reacher/Pusher";
+  if (id.starts_with("walker2d")) return "Walker2d";
+  if (id.starts_with("hopper")) return "Hopper";
+  if (id.starts_with("humanoid")) return "Humanoid";
+  return facts.family;
+}
+
+// ENV/METHOD/SEED as far as the folders are called so, ids otherwise.
+void NameByFolders(RunRecord& run) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : fs::path(run.path)) parts.push_back(part.string());
+  const RunSpec& spec = run.facts.spec;
+  run.env = spec.env;
+  run.method = spec.agent;
+  if (parts.size() < 2 || parts.back() != std::to_string(spec.seed)) return;
+  run.method = parts[parts.size() - 2];
+  if (parts.size() >= 3) run.env = parts[parts.size() - 3];
+}
+
+std::string RoleByAgent(const std::string& agent) {
+  if (agent == "random" || agent == "still") return "reference";
+  return agent.starts_with("msrl") ? "" : "baseline";
+}
+
+void StandInForSweep(RunRecords& records) {
+  SweepRecord& sweep = records.sweep;
+  sweep.name = fs::absolute(records.folder).lexically_normal().filename().string();
+  if (sweep.name.empty()) {
+    sweep.name = fs::absolute(records.folder).lexically_normal().parent_path().filename().string();
+  }
+  std::set<std::string> environments, methods;
+  for (const RunRecord& run : records.runs) {
+    const RunSpec& spec = run.facts.spec;
+    if (environments.insert(run.env).second) {
+      sweep.environments.push_back({run.env, spec.env, FamilyOf(run.facts), spec.env_settings, 0});
+    }
+    if (methods.insert(run.method).second) {
+      sweep.methods.push_back({.name = run.method,
+                               .title = run.method,
+                               .agent = spec.agent,
+                               .role = RoleByAgent(spec.agent)});
+    }
+  }
+}
+
+// What a listed run says about itself must be what the sweep says about it.
+void RequireAsListed(const RunRecord& run, const SweepRun& listed, const SweepRecord& sweep) {
+  const RunSpec& spec = run.facts.spec;
+  const auto refuse = [](std::string_view what, const auto& found, const auto& wanted) {
+    throw UserError(
+        StrCat("its ", what, " is ", found, ", the sweep says ", wanted, "; not the same run"));
+  };
+  if (spec.seed != listed.seed) refuse("seed", spec.seed, listed.seed);
+  for (const SweepEnv& env : sweep.environments) {
+    if (env.name != listed.env) continue;
+    if (env.id != spec.env) refuse("environment", spec.env, env.id);
+    if (env.steps != 0 && env.steps != spec.steps) refuse("budget", spec.steps, env.steps);
+  }
+  for (const SweepMethod& method : sweep.methods) {
+    if (method.name == listed.method && !method.agent.empty() && method.agent != spec.agent) {
+      refuse("agent", spec.agent, method.agent);
+    }
+  }
+}
+
+void ReadListedRuns(RunRecords& records) {
+  std::set<std::string> listed_paths;
+  for (const SweepRun& listed : records.sweep.runs) {
+    const std::string path = fs::path(listed.path).lexically_normal().generic_string();
+    listed_paths.insert(path);
+    const fs::path folder = records.folder / path;
+    if (!fs::exists(folder / "run.json")) {
+      ++records.counts.missing;
+      continue;
+    }
+    try {
+      RunRecord run = ReadRun(folder, records.problems);
+      RequireAsListed(run, listed, records.sweep);
+      run.path = path;
+      run.env = listed.env;
+      run.method = listed.method;
+      Count(run, records.counts);
+      records.runs.push_back(std::move(run));
+    } catch (const UserError& error) {
+      ++records.counts.damaged;
+      records.problems.push_back({path, error.what()});
+    }
+  }
+  std::vector<fs::path> found;
+  FindRuns(records.folder, 0, found);
+  for (const fs::path& folder : found) {
+    const std::string path = Relative(folder, records.folder);
+    if (!listed_paths.contains(path)) {
+      records.problems.push_back({path, "a run that the sweep does not list; left out"});
+    }
+  }
+}
+
+void ReadFoundRuns(RunRecords& records) {
+  std::vector<fs::path> found;
+  FindRuns(records.folder, 0, found);
+  std::set<std::tuple<std::string, std::string, std::uint64_t>> seen;
+  for (const fs::path& folder : found) {
+    const std::string path = Relative(folder, records.folder);
+    try {
+      RunRecord run = ReadRun(folder, records.problems);
+      run.path = path;
+      NameByFolders(run);
+      if (!seen.insert({run.env, run.method, run.facts.spec.seed}).second) {
+        throw UserError(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
+                               run.facts.spec.seed, "; the first one is used"));
+      }
+      Count(run, records.counts);
+      records.runs.push_back(std::move(run));
+    } catch (const UserError& error) {
+      ++records.counts.damaged;
+      records.problems.push_back({path, error.what()});
+    }
+  }
+  if (found.empty()) {
+    throw UserError(StrCat("no run below ", records.folder.string(),
+                           "; make some with msrl sweep or msrl train"));
+  }
+}
+
+// What went wrong in the runs themselves, one line each.
+void NoteUnfinished(RunRecords& records) {
+  for (const RunRecord& run : records.runs) {
+    if (run.status.state == RunState::kFailed) {
+      records.problems.push_back(
+          {run.path,
+           StrCat("failed: ", run.status.message.empty() ? "no message" : run.status.message)});
+    } else if (run.status.state == RunState::kInterrupted) {
+      records.problems.push_back({run.path, StrCat("stopped at step ", run.status.step, " of ",
+                                                   run.facts.spec.steps, "; msrl resume goes on")});
+    }
+  }
+}
+
+void ReadInits(RunRecords& records) {
+  std::set<std::string> tried;
+  for (const RunRecord& run : records.runs) {
+    const std::string& hash = run.facts.spec.init;
+    if (hash.empty() || !tried.insert(hash).second) continue;
+    try {
+      const std::string contents =
+          RunDirectory::OpenForReading(records.folder / run.path).ReadInit();
+      const ValueBranch branch = ValueBranch::Parse(std::as_bytes(std::span(contents)), kInitFile,
+                                                    LiftId{}, Alignment::kUnaligned);
+      records.inits[hash] = branch.info();
+      records.init_parameters[hash] = branch.network().parameter_count();
+    } catch (const UserError& error) {
+      records.problems.push_back({run.path, error.what()});
+    }
+  }
+}
+
+void ReadBranches(RunRecords& records) {
+  const fs::path folder = records.folder / "source";
+  if (!fs::is_directory(folder)) return;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json" && entry.is_regular_file()) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    // <branch>-<seed>.json
+    const std::string stem = file.stem().string();
+    const std::size_t dash = stem.rfind('-');
+    std::uint64_t seed = 0;
+    const char* const end = stem.data() + stem.size();
+    const char* const digits = dash == std::string::npos ? end : stem.data() + dash + 1;
+    const auto [stop, error] = std::from_chars(digits, end, seed);
+    if (error != std::errc() || stop != end) continue;
+    try {
+      BranchRecord record = ParseBranchRecord(ReadWholeFile(file, kMaxJsonBytes), file.string());
+      record.branch = stem.substr(0, dash);
+      record.seed = seed;
+      records.branches.push_back(std::move(record));
+    } catch (const UserError& problem) {
+      records.problems.push_back({Relative(file, records.folder), problem.what()});
+    }
+  }
+}
+
+std::string ReadRows(const fs::path& file, std::vector<RecordProblem>& problems) {
+  if (!fs::exists(file)) return {};
+  try {
+    std::string text = ReadWholeFile(file, kMaxJsonBytes);
+    Strictly(file.string(),
+             [&] { return Json::parse(text).at("rows").get_ref<const Json::array_t&>().size(); });
+    return text;
+  } catch (const UserError& error) {
+    problems.push_back({file.filename().string(), error.what()});
+    return {};
+  }
+}
+
+}  // namespace
+
+RunFacts ParseRunFile(std::string_view text, std::string_view source) {
+  RunFacts facts;
+  facts.spec = RunSpecFromJson(text, source);
+  return Strictly(source, [&] {
+    const Json json = Json::parse(text);
+    const Json& env = json.at("env").at("spec");
+    facts.family = env.at("family").get<std::string>();
+    const auto measured = [&](const char* key) -> std::optional<double> {
+      const Json& value = env.at(key);
+      if (value.is_null()) return std::nullopt;
+      return FiniteNumber(value, "value", source);
+    };
+    facts.random_return = measured("random_return");
+    facts.reference_return = measured("reference_return");
+    facts.parameters = json.at("agent").at("parameters").get<std::int64_t>();
+    facts.version = json.at("msrl_version").get<std::string>();
+    facts.commit = json.at("commit").get<std::string>();
+    return facts;
+  });
+}
+
+RunStatus ParseStatus(std::string_view text, std::string_view source) {
+  return Strictly(source, [&] {
+    const Json json = Json::parse(text);
+    RunStatus status;
+    const std::string state = json.at("state").get<std::string>();
+    if (state == "running") {
+      status.state = RunState::kRunning;
+    } else if (state == "finished") {
+      status.state = RunState::kFinished;
+    } else if (state == "interrupted") {
+      status.state = RunState::kInterrupted;
+    } else if (state == "failed") {
+      status.state = RunState::kFailed;
+    } else {
+      Damaged(source, StrCat("unknown state '", state, "'"));
+    }
+    status.step = json.at("step").get<std::int64_t>();
+    status.process = json.value("process", std::int64_t{0});
+    status.message = TextOr(json, "message");
+    return status;
+  });
+}
+
+std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& spec, bool finished,
+                                         std::string_view source) {
+  return Strictly(source, [&] {
+    std::vector<Evaluation> evaluations;
+    ForEachLine(text, !finished, source, [&](std::string_view line) {
+      const Evaluation evaluation = ParseEvaluation(line, spec, source);
+      const std::int64_t before = evaluations.empty() ? -1 : evaluations.back().step;
+      if (evaluation.step <= before) {
+        Damaged(source, StrCat("step ", evaluation.step, " follows step ", before));
+      }
+      if (evaluations.empty() && evaluation.step != 0) {
+        Damaged(source, StrCat("it begins at step ", evaluation.step));
+      }
+      evaluations.push_back(evaluation);
+    });
+    if (finished) RequireSchedule(evaluations, spec, source);
+    return evaluations;
+  });
+}
+
+RunTiming ParseTiming(std::string_view text, std::string_view source) {
+  return Strictly(source, [&] {
+    RunTiming timing;
+    std::int64_t first = 0, steps = 0;
+    std::string_view speed;  // the last of the present process
+    const auto close = [&] {
+      if (speed.empty()) return;
+      const Json json = Json::parse(speed);
+      timing.seconds += FiniteNumber(json, "seconds", source);
+      steps += json.at("step").get<std::int64_t>() - first;
+      speed = {};
+    };
+    ForEachLine(text, /*half_line_allowed=*/true, source, [&](std::string_view line) {
+      if (line.find("\"event\":\"start\"") == std::string_view::npos) {
+        speed = line;
+        return;
+      }
+      close();
+      const Json json = Json::parse(line);
+      first = json.at("step").get<std::int64_t>();
+      timing.host = json.at("host").get<std::string>();
+    });
+    close();
+    if (timing.seconds > 0.0) timing.steps_per_second = static_cast<double>(steps) / timing.seconds;
+    return timing;
+  });
+}
+
+std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
+                                                    std::string_view source) {
+  constexpr std::string_view kKey = "\"transfer/predictor\":";
+  const std::size_t place = text.find(kKey);
+  if (place == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = text.rfind('\n', place) + 1;  // npos + 1 is 0
+  const std::size_t end = text.find('\n', place);
+  if (end == std::string_view::npos) return std::nullopt;  // being written
+  return Strictly(source, [&] {
+    const Json json = Json::parse(text.substr(begin, end - begin));
+    TransferFigures figures;
+    figures.predictor = FiniteNumber(json, "transfer/predictor", source);
+    if (json.contains("transfer/amplitude")) {
+      figures.amplitude = FiniteNumber(json, "transfer/amplitude", source);
+    }
+    return std::optional(figures);
+  });
+}
+
+SweepRecord ParseSweep(std::string_view text, std::string_view source) {
+  return Strictly(source, [&] {
+    const Json json = Json::parse(text);
+    if (TextOr(json, "format") != "msrl-sweep") {
+      throw UserError(StrCat(source, " is not a sweep's"));
+    }
+    if (json.at("format_version") != 1) {
+      throw UserError(StrCat(source, " has format version ", json.at("format_version").dump(),
+                             "; this is msrl ", BuildVersion(), ", which knows 1"));
+    }
+    SweepRecord sweep;
+    sweep.name = json.at("name").get<std::string>();
+    sweep.version = TextOr(json, "msrl_version");
+    sweep.commit = TextOr(json, "commit");
+    sweep.command = TextOr(json, "command");
+    sweep.few_shot = json.value("few_shot", sweep.few_shot);
+    if (!(sweep.few_shot > 0.0 && sweep.few_shot <= 1.0)) {
+      Damaged(source, "few_shot is not in (0, 1]");
+    }
+    for (const Json& entry : json.value("branches", Json::array())) {
+      sweep.branches.push_back({entry.at("name").get<std::string>(), TextOr(entry, "objective"),
+                                TextOr(entry, "control"), entry.value("updates", std::int64_t{0})});
+    }
+    for (const Json& entry : json.at("environments")) {
+      SweepEnv env{.name = entry.at("name").get<std::string>(),
+                   .id = entry.at("id").get<std::string>()};
+      env.family = TextOr(entry, "family", env.name);
+      env.settings = TextList(entry, "settings");
+      env.steps = entry.at("steps").get<std::int64_t>();
+      sweep.environments.push_back(std::move(env));
+    }
+    for (const Json& entry : json.at("methods")) {
+      SweepMethod method{.name = entry.at("name").get<std::string>()};
+      method.title = TextOr(entry, "title");
+      if (method.title.empty()) method.title = method.name;
+      method.agent = entry.at("agent").get<std::string>();
+      method.role = TextOr(entry, "role");
+      method.paper = TextOr(entry, "paper");
+      method.init = TextOr(entry, "init");
+      method.component = TextOr(entry, "component");
+      RequireKnownRole(method, source);
+      sweep.methods.push_back(std::move(method));
+    }
+    RequireUniqueNames(sweep.environments, "environment", source);
+    RequireUniqueNames(sweep.methods, "method", source);
+    const auto known = [](const auto& entries, const std::string& name) {
+      return std::any_of(entries.begin(), entries.end(),
+                         [&name](const auto& entry) { return entry.name == name; });
+    };
+    std::set<std::tuple<std::string, std::string, std::uint64_t>> seen;
+    for (const Json& entry : json.at("runs")) {
+      SweepRun run{RequireInside(entry.at("path").get<std::string>(), source),
+                   entry.at("env").get<std::string>(), entry.at("method").get<std::string>(),
+                   entry.at("seed").get<std::uint64_t>()};
+      if (!known(sweep.environments, run.env) || !known(sweep.methods, run.method)) {
+        Damaged(source, StrCat("the run ", run.path, " has an unknown environment or method"));
+      }
+      if (!seen.insert({run.env, run.method, run.seed}).second) {
+        Damaged(source, StrCat("the run ", run.path, " is listed twice"));
+      }
+      sweep.runs.push_back(std::move(run));
+    }
+    return sweep;
+  });
+}
+
+BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
+  return Strictly(source, [&] {
+    const Json json = Json::parse(text);
+    BranchRecord record;
+    record.dataset = json.at("dataset").get<std::string>();
+    record.updates = json.at("config").at("updates").get<std::int64_t>();
+    const auto& rows = json.at("rows").get_ref<const Json::array_t&>();
+    if (rows.empty()) Damaged(source, "it has no rows");
+    const Json& row = rows.back();  // mixed, or the only one
+    record.rank_correlation = FiniteNumber(row, "rank_correlation", source);
+    record.centred_rank_correlation = FiniteNumber(row, "centred_rank_correlation", source);
+    record.difference_correlation = FiniteNumber(row, "difference_correlation", source);
+    return record;
+  });
+}
+
+RunRecords ReadRunRecords(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UserError(StrCat(folder.string(), " is not a folder; name one with runs below it"));
+  }
+  RunRecords records;
+  records.folder = folder;
+  try {
+    const fs::path sweep = folder / "sweep.json";
+    records.has_sweep = fs::exists(sweep);
+    if (records.has_sweep) {
+      records.sweep = ParseSweep(ReadWholeFile(sweep, kMaxJsonBytes), sweep.string());
+      ReadListedRuns(records);
+    } else {
+      ReadFoundRuns(records);
+      StandInForSweep(records);
+    }
+    NoteUnfinished(records);
+    ReadInits(records);
+    ReadBranches(records);
+  } catch (const fs::filesystem_error& error) {
+    throw UserError(StrCat("cannot read ", folder.string(), ": ", error.code().message()));
+  }
+  records.pretrain_json = ReadRows(folder / "pretrain.json", records.problems);
+  records.diagnose_json = ReadRows(folder / "diagnose.json", records.problems);
+  return records;
+}
+
+}  // namespace msrl

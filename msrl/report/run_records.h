@@ -1,0 +1,156 @@
+// What is on disk below a folder of runs, read for a report. Nothing is written, nothing is locked:
+// runs may be going on meanwhile.
+//
+// A record that is damaged is named in `problems` and left out; the others are used.
+#ifndef MSRL_REPORT_RUN_RECORDS_H_
+#define MSRL_REPORT_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/nn/value_branch.h"
+#include "msrl/run/run_spec.h"
+
+namespace msrl {
+
+struct Evaluation {
+  std::int64_t step = 0;
+  double mean_return = 0.0;
+  std::optional<double> success_rate = {};
+};
+
+enum class RunState { kRunning, kFinished, kInterrupted, kFailed };
+
+struct RunStatus {
+  RunState state = RunState::kRunning;
+  std::int64_t step = 0;
+  std::int64_t process = 0;
+  std::string message = {};  // why it failed
+};
+
+// run.json: the spec and what was known about environment and agent when the run was made.
+struct RunFacts {
+  RunSpec spec;
+  std::string family = {};
+  std::optional<double> random_return = {}, reference_return = {};
+  std::int64_t parameters = 0;
+  std::string version = {}, commit = {};
+};
+
+struct RunTiming {
+  double seconds = 0.0;  // of all its processes, as far as they logged it
+  double steps_per_second = 0.0;
+  std::string host = {};  // of the last process
+};
+
+// How much a branch that was taken over has to do with the task (docs/transfer.md).
+struct TransferFigures {
+  double predictor = 0.0;
+  std::optional<double> amplitude = {};
+};
+
+struct RunRecord {
+  std::string path = {};  // below the folder; "." if the folder is the run
+  std::string env = {};   // names in the sweep
+  std::string method = {};
+  RunFacts facts;
+  RunStatus status;
+  std::vector<Evaluation> evaluations = {};
+  RunTiming timing;
+  std::optional<TransferFigures> transfer = {};
+
+  bool finished() const { return status.state == RunState::kFinished; }
+};
+
+struct SweepBranch {
+  std::string name = {}, objective = {}, control = {};
+  std::int64_t updates = 0;
+};
+
+struct SweepEnv {
+  std::string name = {}, id = {}, family = {};
+  std::vector<std::string> settings = {};
+  std::int64_t steps = 0;  // 0: whatever the runs have
+};
+
+struct SweepMethod {
+  std::string name = {}, title = {}, agent = {};
+  std::string role = {};       // baseline, scratch, transfer, control, ablation, reference or ""
+  std::string paper = {};      // row of the paper's tables, or ""
+  std::string init = {};       // name of the branch, or ""
+  std::string component = {};  // what is taken over, in words
+};
+
+struct SweepRun {
+  std::string path = {}, env = {}, method = {};
+  std::uint64_t seed = 0;
+};
+
+// sweep.json, or what stands in for it: environments and methods as the folders are called.
+struct SweepRecord {
+  std::string name = {}, version = {}, commit = {}, command = {};
+  double few_shot = 0.25;
+  std::vector<SweepBranch> branches = {};
+  std::vector<SweepEnv> environments = {};
+  std::vector<SweepMethod> methods = {};
+  std::vector<SweepRun> runs = {};
+};
+
+// What `msrl pretrain --json` printed for one branch file.
+struct BranchRecord {
+  std::string branch = {};  // name without the seed
+  std::uint64_t seed = 0;
+  std::string dataset = {};
+  std::int64_t updates = 0;
+  double rank_correlation = 0.0;
+  double centred_rank_correlation = 0.0;
+  double difference_correlation = 0.0;
+};
+
+struct RecordProblem {
+  std::string path = {};
+  std::string what = {};
+};
+
+struct RunCounts {
+  int finished = 0, running = 0, failed = 0, interrupted = 0, missing = 0, damaged = 0;
+};
+
+struct RunRecords {
+  std::filesystem::path folder = {};
+  bool has_sweep = false;
+  SweepRecord sweep;
+  std::vector<RunRecord> runs = {};  // in the order of the sweep
+  std::vector<BranchRecord> branches = {};
+  // What the runs started from, by the hash in their spec.
+  std::map<std::string, BranchInfo> inits = {};
+  std::map<std::string, std::int64_t> init_parameters = {};
+  std::string pretrain_json = {}, diagnose_json = {};  // whole JSON objects, or empty
+  RunCounts counts;
+  std::vector<RecordProblem> problems = {};
+};
+
+// UserError if the folder or its sweep.json cannot be read, or if there is no run below it.
+RunRecords ReadRunRecords(const std::filesystem::path& folder);
+
+// The readers of single files. UserError that names `source` on anything that is not whole.
+RunFacts ParseRunFile(std::string_view text, std::string_view source);
+RunStatus ParseStatus(std::string_view text, std::string_view source);
+// Steps increase from 0. Where `finished`, evaluations must be complete: every multiple of
+// eval_every and the end of the budget. Otherwise half a line at the end is ignored.
+std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& spec, bool finished,
+                                         std::string_view source);
+RunTiming ParseTiming(std::string_view text, std::string_view source);
+// The line of metrics.jsonl that has them; the other lines are not looked at.
+std::optional<TransferFigures> ParseTransferFigures(std::string_view text, std::string_view source);
+SweepRecord ParseSweep(std::string_view text, std::string_view source);
+BranchRecord ParseBranchRecord(std::string_view text, std::string_view source);
+
+}  // namespace msrl
+
+#endif  // MSRL_REPORT_RUN_RECORDS_H_

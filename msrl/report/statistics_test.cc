@@ -1,0 +1,279 @@
+#include "msrl/report/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "msrl/core/check.h"
+#include "msrl/core/rng.h"
+
+namespace msrl {
+namespace {
+
+SeedScores Scores(const std::vector<double>& values, std::uint64_t first_seed = 100) {
+  SeedScores scores;
+  for (const double value : values) scores.Add(first_seed++, value);
+  return scores;
+}
+
+TEST(SeedScores, OneValuePerSeedInTheOrderOfSeeds) {
+  SeedScores scores;
+  scores.Add(7, 0.5);
+  scores.Add(3, 0.25);
+  EXPECT_EQ(scores.seeds(), (std::vector<std::uint64_t>{3, 7}));
+  EXPECT_EQ(scores.values(), (std::vector<double>{0.25, 0.5}));
+  EXPECT_THROW(scores.Add(7, 0.75), InvariantError);
+  EXPECT_THROW(scores.Add(8, NAN), InvariantError);
+  EXPECT_EQ(scores.Of(3), 0.25);
+  EXPECT_EQ(scores.Of(4), std::nullopt);
+}
+
+TEST(SeedScores, CommonSeedsAreThoseOfAll) {
+  const std::vector<SeedScores> tasks{Scores({1, 2, 3}, 1), Scores({1, 2, 3}, 2)};
+  EXPECT_EQ(CommonSeeds(tasks), (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(tasks[0].Only(CommonSeeds(tasks)).values(), (std::vector<double>{2, 3}));
+  EXPECT_TRUE(CommonSeeds({}).empty());
+}
+
+TEST(MeanOverWindow, TrapezoidByHand) {
+  const std::vector<CurvePoint> curve{{0, 0.0}, {100, 1.0}, {200, 1.0}, {300, 0.0}};
+  // (0 + 1) / 2 * 100 + 1 * 100 + (1 + 0) / 2 * 100 = 200, over 300 steps
+  EXPECT_DOUBLE_EQ(MeanOverWindow(curve, 300).value(), 2.0 / 3.0);
+  // the first two pieces alone: 150 / 200
+  EXPECT_DOUBLE_EQ(MeanOverWindow(curve, 200).value(), 0.75);
+  // ends between evaluations, where the curve is 0.5: (0 + 0.5) / 2
+  EXPECT_DOUBLE_EQ(MeanOverWindow(curve, 50).value(), 0.25);
+  // 50 + 100 + (1 + 0.5) / 2 * 50 = 187.5 over 250
+  EXPECT_DOUBLE_EQ(MeanOverWindow(curve, 250).value(), 0.75);
+}
+
+TEST(MeanOverWindow, ACurveThatEndsBeforeHasNone) {
+  const std::vector<CurvePoint> curve{{0, 0.0}, {100, 1.0}};
+  EXPECT_TRUE(MeanOverWindow(curve, 100));
+  EXPECT_FALSE(MeanOverWindow(curve, 100.5));
+  EXPECT_FALSE(MeanOverWindow({}, 0));
+  EXPECT_DOUBLE_EQ(MeanOverWindow(curve, 0).value(), 0.0);
+  const std::vector<CurvePoint> late{{50, 2.0}, {100, 4.0}};
+  EXPECT_FALSE(MeanOverWindow(late, 40));
+  EXPECT_DOUBLE_EQ(MeanOverWindow(late, 100).value(), 3.0);
+}
+
+TEST(MeanOverWindow, DoesNotDependOnHowOftenAStraightLineIsEvaluated) {
+  std::vector<CurvePoint> fine, coarse;
+  for (int step = 0; step <= 1000; step += 10) fine.push_back({step, 0.002 * step});
+  for (int step = 0; step <= 1000; step += 250) coarse.push_back({step, 0.002 * step});
+  EXPECT_NEAR(*MeanOverWindow(fine, 250), 0.25, 1e-12);
+  EXPECT_NEAR(*MeanOverWindow(fine, 333), *MeanOverWindow(coarse, 333), 1e-12);
+}
+
+TEST(Threshold, FirstEvaluationThatReachesIt) {
+  const std::vector<CurvePoint> curve{{0, 0.0}, {100, 0.9}, {200, 0.5}, {300, 1.0}};
+  EXPECT_EQ(StepsToThreshold(curve, 0.9), 100);
+  EXPECT_EQ(StepsToThreshold(curve, 0.95), 300);
+  EXPECT_EQ(StepsToThreshold(curve, 1.01), std::nullopt);
+}
+
+TEST(Threshold, NeverIsLaterThanAll) {
+  using Steps = std::vector<std::optional<std::int64_t>>;
+  const auto none = std::nullopt;
+  EXPECT_EQ(SummariseThreshold(Steps{300, none, 100}).median, 300.0);
+  EXPECT_EQ(SummariseThreshold(Steps{300, 500, 100, none}).median, 400.0);
+  const ThresholdSummary rarely = SummariseThreshold(Steps{300, none, none});
+  EXPECT_EQ(rarely.median, std::nullopt);
+  EXPECT_EQ(rarely.reached, 1);
+  EXPECT_EQ(rarely.n, 3);
+  // the middle of 100 and never is never
+  EXPECT_EQ(SummariseThreshold(Steps{100, none}).median, std::nullopt);
+}
+
+// scipy.stats.trim_mean(x[:n], 0.25) of SciPy 1.10.1
+TEST(InterquartileMean, AsScipyTrims) {
+  const std::vector<double> x{0.31, 0.92, 0.15, 0.67, 0.88, 0.41, 0.05, 0.77, 0.59, 0.23, 0.99};
+  const std::vector<std::pair<std::size_t, double>> expected{
+      {1, 0.31}, {2, 0.615}, {3, 0.46},
+      {4, 0.49}, {5, 0.62},  {7, 0.484},
+      {8, 0.54}, {9, 0.55},  {11, 0.5514285714285714}};
+  for (const auto& [n, value] : expected) {
+    EXPECT_NEAR(InterquartileMean(std::span(x).first(n)), value, 1e-15) << n;
+  }
+}
+
+// numpy.quantile of the same numbers, sorted
+TEST(Quantile, AsNumpyInterpolates) {
+  const std::vector<double> x{0.05, 0.15, 0.23, 0.31, 0.41, 0.59, 0.67, 0.77, 0.88, 0.92, 0.99};
+  EXPECT_NEAR(Quantile(x, 0.0), 0.05, 1e-15);
+  EXPECT_NEAR(Quantile(x, 0.025), 0.075, 1e-15);
+  EXPECT_NEAR(Quantile(x, 0.3), 0.31, 1e-15);
+  EXPECT_NEAR(Quantile(x, 0.975), 0.9725, 1e-15);
+  EXPECT_NEAR(Quantile(x, 1.0), 0.99, 1e-15);
+}
+
+TEST(StudentQuantile, ClosedForms) {
+  for (const double level : {0.5, 0.9, 0.95, 0.999}) {
+    EXPECT_NEAR(StudentQuantile(level, 1) / std::tan(level * M_PI / 2), 1.0, 1e-12);
+    EXPECT_NEAR(StudentQuantile(level, 2), level * std::sqrt(2 / (1 - level * level)), 1e-12);
+  }
+}
+
+// scipy.stats.t.ppf(0.5 + level / 2, degrees), which is good to nine digits
+TEST(StudentQuantile, AsScipy) {
+  EXPECT_NEAR(StudentQuantile(0.95, 1), 12.706204736432095, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.95, 2), 4.302652729911275, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.95, 3), 3.182446305284263, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.95, 4), 2.7764451051977987, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.95, 9), 2.2621571627409915, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.95, 100), 1.9839715184496334, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.99, 5), 4.032142983557536, 1e-8);
+  EXPECT_NEAR(StudentQuantile(0.5, 20), 0.6869544953430642, 1e-8);
+}
+
+TEST(Bootstrap, PercentilesOfAllResamples) {
+  // the means of all 5^5 resamples are known: numpy.quantile of them at 2.5 % and 97.5 % is
+  // 0.596 and 0.746, at 0.00095 and 0.99905 (expanded, see below) 0.564 and 0.782;
+  // scipy.stats.bootstrap(..., method="percentile", n_resamples=200000) gives 0.596, 0.746 too
+  const std::vector<SeedScores> task{Scores({0.62, 0.71, 0.55, 0.80, 0.66})};
+  BootstrapOptions options{.resamples = 20000};
+  const Interval plain = StratifiedBootstrap(task, MeanOfMeans, options).value();
+  EXPECT_NEAR(plain.low, 0.596, 0.006);
+  EXPECT_NEAR(plain.high, 0.746, 0.006);
+  options.expanded = true;
+  const Interval expanded = StratifiedBootstrap(task, MeanOfMeans, options).value();
+  EXPECT_NEAR(expanded.low, 0.564, 0.006);
+  EXPECT_NEAR(expanded.high, 0.782, 0.006);
+}
+
+// scipy.stats.bootstrap((w,), lambda z, axis: trim_mean(z, 0.25, axis=axis), n_resamples=200000,
+// method="percentile"): 0.4375, 0.7775
+TEST(Bootstrap, InterquartileMeanAsScipy) {
+  const std::vector<SeedScores> task{Scores({0.62, 0.71, 0.55, 0.80, 0.66, 0.1, 0.93, 0.48})};
+  const Interval interval =
+      StratifiedBootstrap(task, PooledInterquartileMean, {.resamples = 20000}).value();
+  EXPECT_NEAR(interval.low, 0.4375, 0.008);
+  EXPECT_NEAR(interval.high, 0.7775, 0.008);
+}
+
+TEST(Bootstrap, SeedsAreDrawnWithinTasksOnly) {
+  // tasks of very different level, each without spread: nothing varies
+  const std::vector<SeedScores> tasks{Scores({1, 1, 1}), Scores({9, 9, 9})};
+  const Interval interval = StratifiedBootstrap(tasks, MeanOfMeans).value();
+  EXPECT_EQ(interval.low, 5.0);
+  EXPECT_EQ(interval.high, 5.0);
+}
+
+TEST(Bootstrap, SameBitsAgainAndOthersWithAnotherSeed) {
+  const std::vector<SeedScores> tasks{Scores({0.1, 0.4, 0.35, 0.8}), Scores({0.2, 0.6, 0.9})};
+  const Interval a = StratifiedBootstrap(tasks, PooledInterquartileMean).value();
+  const Interval b = StratifiedBootstrap(tasks, PooledInterquartileMean).value();
+  EXPECT_EQ(a.low, b.low);
+  EXPECT_EQ(a.high, b.high);
+  const std::vector<SeedScores> mean_task{Scores({0.137, 0.4451, 0.3521, 0.8123, 0.2718, 0.5772})};
+  const Interval c = StratifiedBootstrap(mean_task, MeanOfMeans, {.resamples = 500}).value();
+  const Interval d =
+      StratifiedBootstrap(mean_task, MeanOfMeans, {.resamples = 500, .seed = 1}).value();
+  EXPECT_NE(c.low, d.low);
+}
+
+TEST(Bootstrap, OneSeedHasNoInterval) {
+  const std::vector<SeedScores> tasks{Scores({0.1, 0.4}), Scores({0.2})};
+  EXPECT_FALSE(StratifiedBootstrap(tasks, MeanOfMeans));
+  EXPECT_FALSE(StratifiedBootstrap({}, MeanOfMeans));
+}
+
+TEST(Bootstrap, BandsAreTheIntervalsOfOneTask) {
+  const std::vector<double> values{0.62, 0.71, 0.55, 0.80, 0.66};
+  const std::vector<SeedScores> task{Scores(values)};
+  const BootstrapOptions options{.expanded = true};
+  MeanBands bands(5, options);
+  const Interval expected = StratifiedBootstrap(task, MeanOfMeans, options).value();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const Interval band = bands.Of(values).value();
+    EXPECT_DOUBLE_EQ(band.low, expected.low);
+    EXPECT_DOUBLE_EQ(band.high, expected.high);
+  }
+  EXPECT_FALSE(MeanBands(1, options).Of(std::vector<double>{0.5}));
+}
+
+// How often an interval of the mean of n normal values has the true mean in it.
+double Coverage(int n, bool expanded) {
+  constexpr int kTrials = 2000;
+  Rng rng(11, "coverage");
+  MeanBands bands(n, {.resamples = 1000, .expanded = expanded});
+  int covered = 0;
+  std::vector<double> values(static_cast<std::size_t>(n));
+  for (int trial = 0; trial < kTrials; ++trial) {
+    for (double& value : values) value = 0.6 + 0.1 * rng.Normal();
+    const Interval interval = bands.Of(values).value();
+    covered += interval.low <= 0.6 && 0.6 <= interval.high ? 1 : 0;
+  }
+  return static_cast<double>(covered) / kTrials;
+}
+
+TEST(Bootstrap, CoverageOfTheExpandedInterval) {
+  // 2,000 trials: standard error 0.5 %
+  EXPECT_NEAR(Coverage(10, true), 0.95, 0.02);
+  EXPECT_NEAR(Coverage(20, true), 0.95, 0.02);
+  // five values: their range is about as wide as it can get
+  EXPECT_NEAR(Coverage(5, true), 0.94, 0.03);
+  // and why the plain one is not used for means
+  EXPECT_LT(Coverage(5, false), 0.87);
+  EXPECT_LT(Coverage(10, false), 0.93);
+}
+
+// scipy.stats.mannwhitneyu(a, b).statistic / 20
+TEST(ProbabilityOfImprovement, MannWhitneyWithTiesHalf) {
+  const std::vector<SeedScores> a{Scores({0.5, 0.7, 0.7, 0.9, 1.1})};
+  const std::vector<SeedScores> b{Scores({0.4, 0.7, 0.8, 0.2})};
+  EXPECT_DOUBLE_EQ(ProbabilityOfImprovement(a, b), 0.75);
+  EXPECT_DOUBLE_EQ(ProbabilityOfImprovement(b, a), 0.25);
+  const Interval interval = ProbabilityOfImprovementInterval(a, b).value();
+  EXPECT_LT(interval.low, 0.75);
+  EXPECT_GT(interval.high, 0.75);
+  EXPECT_LE(interval.high, 1.0);
+}
+
+TEST(ProbabilityOfImprovement, MeanOverTasks) {
+  const std::vector<SeedScores> a{Scores({2, 3}), Scores({0, 1})};
+  const std::vector<SeedScores> b{Scores({0, 1}), Scores({2, 1})};
+  // 1 in the first task; in the second 0 of 4 pairs and one tie: 1/8
+  EXPECT_DOUBLE_EQ(ProbabilityOfImprovement(a, b), 0.5625);
+}
+
+TEST(PairedGain, ByCommonSeeds) {
+  const SeedScores a = Scores({0.5, 0.6, 0.9, 0.4}, 100);  // seeds 100 to 103
+  const SeedScores b = Scores({0.1, 0.5, 0.9, 9.0}, 101);  // seeds 101 to 104
+  // 0.6 - 0.1, 0.9 - 0.5, 0.4 - 0.9
+  const PairedGain gain = PairedGainOf(std::span(&a, 1), std::span(&b, 1)).value();
+  EXPECT_EQ(gain.n, 3);
+  EXPECT_EQ(gain.wins, 2);
+  EXPECT_NEAR(gain.mean, (0.5 + 0.4 - 0.5) / 3, 1e-15);
+  EXPECT_LT(gain.interval->low, 0.0);
+}
+
+TEST(PairedGain, PairingTakesOutWhatSeedsShare) {
+  // seeds differ a lot, the difference hardly
+  const SeedScores a = Scores({0.11, 0.52, 0.93, 0.31, 0.72});
+  const SeedScores b = Scores({0.10, 0.50, 0.90, 0.30, 0.70});
+  const PairedGain gain = PairedGainOf(std::span(&a, 1), std::span(&b, 1)).value();
+  EXPECT_GT(gain.interval->low, 0.0);
+  EXPECT_LT(gain.interval->high, 0.05);
+}
+
+TEST(PairedGain, NoCommonSeedNoGain) {
+  const SeedScores a = Scores({0.5}, 1), b = Scores({0.5}, 2);
+  EXPECT_FALSE(PairedGainOf(std::span(&a, 1), std::span(&b, 1)));
+  const SeedScores c = Scores({0.25}, 1);
+  const auto one = PairedGainOf(std::span(&a, 1), std::span(&c, 1));
+  EXPECT_DOUBLE_EQ(one->mean, 0.25);
+  EXPECT_FALSE(one->interval);
+}
+
+TEST(Rescaled, NeedsAScale) {
+  EXPECT_EQ(Rescaled(5, 0, 10), 0.5);
+  EXPECT_EQ(Rescaled(-5, 0, 10), -0.5);
+  EXPECT_EQ(Rescaled(5, 10, 10), std::nullopt);
+  EXPECT_EQ(Rescaled(5, 10, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace msrl
