@@ -47,4 +47,6 @@ if(MSRL_HAVE_PAGE)
             ${MSRL_PAGE_DIR}/index.html ${MSRL_PAGE_DIR}/tsconfig.json
     COMMENT "Bundling the report page" VERBATIM)
   add_custom_target(msrl_report_page DEPENDS ${MSRL_PAGE_FILE})
+  set_target_properties(msrl_report_page PROPERTIES
+    MSRL_FILE ${MSRL_PAGE_FILE} MSRL_MODULES ${MSRL_PAGE_MODULES} MSRL_SOURCE ${MSRL_PAGE_DIR})
 endif()

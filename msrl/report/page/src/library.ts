@@ -107,14 +107,19 @@ export function libraryPanel(report: Report): Panel | null {
                   'aria-label': 'Contexts of the segment'},
           h('table', {class: 'small'},
             h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Slot'),
-                             h('th', {scope: 'col', class: 'number', colspan: 2}, 'Entry'),
-                             h('th', {scope: 'col', class: 'number', colspan: 2}, 'Tail'))),
+                             h('th', {scope: 'col', class: 'middle', colspan: 2}, 'Entry'),
+                             h('th', {scope: 'col', class: 'middle', colspan: 2}, 'Tail'))),
             h('tbody', {}, ...numbers))),
         h('h4', {}, 'Nearest in entry context'),
-        h('ol', {class: 'near'}, ...near.map(({g, d}) => h('li', {},
-            h('button', {type: 'button', class: 'pick', onclick: () => choose(g)}, `#${g.id}`),
-            h('span', {class: 'num'}, fixed(d, 3)),
-            h('span', {class: 'muted'}, `reward ${general(g.reward)}, used ${count(g.uses)}`)))));
+        makeTable<{g: Segment; d: number}>({
+          label: 'Nearest segments', rows: near, select: ({g}) => choose(g), columns: [
+            {title: 'Segment', kind: 'number', value: ({g}) => g.id, cell: ({g}) => `#${g.id}`},
+            {title: 'Distance', kind: 'number', value: ({d}) => d, cell: ({d}) => fixed(d, 3)},
+            {title: 'Reward', kind: 'number', value: ({g}) => g.reward,
+             cell: ({g}) => general(g.reward)},
+            {title: 'Uses', kind: 'number', value: ({g}) => g.uses, cell: ({g}) => count(g.uses)},
+          ],
+        }).element);
   }
 
   function choose(segment: Segment): void {

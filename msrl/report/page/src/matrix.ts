@@ -164,19 +164,19 @@ export function matrixPanel(report: Report): Panel | null {
         ...fact('Condition', live.length > 0 ? general(top / live[live.length - 1]) : general(null),
                 'Largest over smallest eigenvalue that is not zero'));
     // shares of the trace, six decades
-    const [width, height] = [280, 84];
+    const [width, height, rim] = [280, 88, 14];
     const step = width / m;
     const svg = s('svg', {viewBox: `0 0 ${width} ${height + 14}`, role: 'img',
                           'aria-label': `Eigenvalues: ${live.slice(0, 5).map((v) =>
                               fixed(v / sum, 3)).join(', ')} of the trace, then smaller`});
     for (const [power, text] of [[0, '1'], [-2, '10⁻²'], [-4, '10⁻⁴'], [-6, '10⁻⁶']] as const) {
-      const y = 8 - power / 6 * (height - 8);
+      const y = rim - power / 6 * (height - rim);
       svg.append(s('line', {x1: 0, x2: width, y1: y, y2: y, class: 'rule'}),
                  s('text', {x: width, y: y - 2, class: 'tick', 'text-anchor': 'end'}, text));
     }
     eigen.forEach((v, i) => {
       if (!(v > 0) || !(sum > 0)) return;
-      const share = Math.max(0, 1 + Math.log10(v / sum) / 6) * (height - 8);
+      const share = Math.max(0, 1 + Math.log10(v / sum) / 6) * (height - rim);
       svg.append(s('rect', {x: i * step + 0.5, width: Math.max(1, step - 1.5), y: height - share,
                             height: share, class: 'bar'}));
     });

@@ -3,6 +3,8 @@
 import {Child, copyButton, h} from './dom';
 import {csv, isNumber, kAbsent} from './format';
 
+const kShort = 24;  // characters that stay on one line
+
 type Value = string | number | null | undefined;
 
 export interface Column<R> {
@@ -107,15 +109,16 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
       });
       options.columns.forEach((column, i) => {
         const content = column.cell ? column.cell(row) : column.value(row);
+        const short = typeof content === 'string' && content.length <= kShort ? ' short' : '';
         const children = (Array.isArray(content) ? content : [content])
                              .map((c) => c === null || c === undefined ? kAbsent : c);
         if (i === 0) {
           const inner = options.select ?
               [h('button', {type: 'button', class: 'pick', 'aria-pressed': String(chosen),
                             onclick: () => options.select?.(row)}, ...children)] : children;
-          tr.append(h('th', {scope: 'row', class: column.kind ?? 'text'}, ...inner));
+          tr.append(h('th', {scope: 'row', class: (column.kind ?? 'text') + short}, ...inner));
         } else {
-          tr.append(h('td', {class: column.kind ?? 'text'}, ...children));
+          tr.append(h('td', {class: (column.kind ?? 'text') + short}, ...children));
         }
       });
       if (!options.heading || !fresh) return [tr];
