@@ -1,4 +1,5 @@
-// The matrix Z of an episode, prefix by prefix: heat map with blocks, eigenvalues, return.
+// The matrix Z of an episode, prefix by prefix: heat map with blocks, eigenvalues, return. A second
+// episode can be put beside it, with the difference.
 
 import {Matrices, Report} from './data';
 import {choice, h, s, select, toggle} from './dom';
@@ -37,11 +38,17 @@ export function matrixPanel(report: Report): Panel | null {
   let root = true;
   let cell: [number, number] | null = null;
   let full: Float64Array[] = [];
+  let other: number | null = null;
+  let otherFull: Float64Array[] = [];
   let limit = 1;
   let timer: number | undefined;
 
   const canvas = h('canvas', {class: 'heat', role: 'img', tabindex: 0, id: 'matrix-heat'});
-  const frame = h('div', {class: 'heat-frame'}, canvas);
+  const second = h('canvas', {class: 'heat', role: 'img', id: 'matrix-second'});
+  const difference = h('canvas', {class: 'heat', role: 'img', id: 'matrix-difference'});
+  const names = [h('figcaption'), h('figcaption'), h('figcaption', {}, 'Difference')];
+  const frames = [canvas, second, difference].map((map, i) => h('figure', {}, names[i], map));
+  const frame = h('div', {class: 'heat-frame'}, ...frames);
   const readout = h('p', {class: 'readout', 'aria-live': 'polite', id: 'matrix-readout'});
   const slider = h('input', {type: 'range', min: 0, step: 1, id: 'matrix-slider',
                              'aria-label': 'Prefix of the episode'});
@@ -57,17 +64,28 @@ export function matrixPanel(report: Report): Panel | null {
   const size = () => data().labels.length;
   const prefix = () => data().prefixes[at];
 
-  function valuesAt(i: number): Float64Array {
-    if (view === 'mean') return full[i].map((v) => v / Math.max(1, data().prefixes[i].t));
-    if (view === 'added' && i > 0) return full[i].map((v, k) => v - full[i - 1][k]);
-    return full[i];
+  function seen(sums: Float64Array[], of: Matrices, i: number): Float64Array {
+    if (view === 'mean') return sums[i].map((v) => v / Math.max(1, of.prefixes[i].t));
+    if (view === 'added' && i > 0) return sums[i].map((v, k) => v - sums[i - 1][k]);
+    return sums[i];
   }
+  const valuesAt = (i: number) => seen(full, data(), i);
+
+  // The other episode at the same share of its length.
+  function otherIndex(): number {
+    const [own, its] = [data().prefixes.length, otherFull.length];
+    return own < 2 ? its - 1 : Math.round(at / (own - 1) * (its - 1));
+  }
+  const otherValues = () => other === null ? null : seen(otherFull, all[other], otherIndex());
 
   // One scale for the whole episode, so that colours can be compared while it plays.
   function rescale(): void {
     limit = 0;
     data().prefixes.forEach((_, i) => {
       for (const v of valuesAt(i)) limit = Math.max(limit, Math.abs(v));
+    });
+    otherFull.forEach((_, i) => {
+      for (const v of seen(otherFull, all[other as number], i)) limit = Math.max(limit, Math.abs(v));
     });
     if (limit === 0) limit = 1;
   }
@@ -76,22 +94,40 @@ export function matrixPanel(report: Report): Panel | null {
 
   function geometry() {
     const m = size();
-    const width = Math.min(620, Math.max(260, frame.clientWidth));
+    const room = other === null || frame.clientWidth < 800 ? frame.clientWidth :
+                                                             (frame.clientWidth - 40) / 3;
+    const width = Math.min(620, Math.max(260, room));
     const margin = 30;
     const side = Math.max(4, Math.floor((width - margin - 1) / m));
     return {m, margin, side, extent: margin + side * m + 1};
   }
 
   function paint(): void {
+    const values = valuesAt(at);
+    paintMap(canvas, values);
+    canvas.setAttribute('aria-label', `Matrix of ${data().env} after step ${prefix().t}; arrow keys ` +
+                                      'choose a cell');
+    const its = otherValues();
+    for (const extra of [names[0], frames[1], frames[2]]) extra.hidden = its === null;
+    if (its === null || other === null) return;
+    const step = all[other].prefixes[otherIndex()].t;
+    names[0].textContent = `${data().env}, step ${count(prefix().t)}`;
+    names[1].textContent = `${all[other].env}, step ${count(step)}`;
+    paintMap(second, its);
+    second.setAttribute('aria-label', `Matrix of ${all[other].env} after step ${step}`);
+    paintMap(difference, values.map((v, k) => v - its[k]));
+    difference.setAttribute('aria-label', 'The first matrix minus the second');
+  }
+
+  function paintMap(map: HTMLCanvasElement, values: Float64Array): void {
     const {m, margin, side, extent} = geometry();
     const ratio = devicePixelRatio || 1;
-    canvas.width = canvas.height = Math.round(extent * ratio);
-    canvas.style.width = canvas.style.height = `${extent}px`;
-    const ctx = canvas.getContext('2d');
+    map.width = map.height = Math.round(extent * ratio);
+    map.style.width = map.style.height = `${extent}px`;
+    const ctx = map.getContext('2d');
     if (!ctx) return;
     ctx.scale(ratio, ratio);
     const [ink, muted] = [cssColour('ink'), cssColour('muted')];
-    const values = valuesAt(at);
     for (let i = 0; i < m; i++) {
       for (let j = 0; j < m; j++) {
         ctx.fillStyle = css(colourOf(shade(values[i * m + j])));
@@ -130,8 +166,6 @@ export function matrixPanel(report: Report): Panel | null {
       ctx.lineWidth = 2;
       ctx.strokeRect(margin + cell[1] * side, margin + cell[0] * side, side, side);
     }
-    canvas.setAttribute('aria-label', `Matrix of ${data().env} after step ${prefix().t}; arrow keys ` +
-                                      'choose a cell');
   }
 
   function say(): void {
@@ -141,9 +175,13 @@ export function matrixPanel(report: Report): Panel | null {
       return;
     }
     const [i, j] = cell;
+    const own = valuesAt(at)[i * m + j];
+    const its = otherValues()?.[i * m + j];
+    const beside = its === undefined ? '' :
+        ` and ${general(its, 4)}, difference ${general(own - its, 4)}`;
     readout.replaceChildren(h('strong', {}, data().labels[i] ?? String(i)), ' × ',
                             h('strong', {}, data().labels[j] ?? String(j)), ' = ',
-                            h('span', {class: 'num'}, general(valuesAt(at)[i * m + j], 4)));
+                            h('span', {class: 'num'}, `${general(own, 4)}${beside}`));
   }
 
   function describe(): void {
@@ -277,7 +315,7 @@ export function matrixPanel(report: Report): Panel | null {
   });
   const point = (event: PointerEvent) => {
     const {m, margin, side} = geometry();
-    const box = canvas.getBoundingClientRect();
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const i = Math.floor((event.clientY - box.top - margin) / side);
     const j = Math.floor((event.clientX - box.left - margin) / side);
     if (i < 0 || j < 0 || i >= m || j >= m) return;
@@ -285,8 +323,10 @@ export function matrixPanel(report: Report): Panel | null {
     paint();
     say();
   };
-  canvas.addEventListener('pointermove', point);
-  canvas.addEventListener('pointerdown', point);
+  for (const map of [canvas, second, difference]) {
+    map.addEventListener('pointermove', point);
+    map.addEventListener('pointerdown', point);
+  }
   canvas.addEventListener('keydown', (event) => {
     const moves: Record<string, [number, number]> = {
       ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
@@ -305,17 +345,31 @@ export function matrixPanel(report: Report): Panel | null {
     drawKey();
     show();
   };
+  // Only matrices of the same lift can be put side by side.
+  const compare = (i: number | null) => {
+    other = i !== null && all[i].labels.length === size() ? i : null;
+    otherFull = other === null ? [] : all[other].prefixes.map((p) => unpack(p.packed, size()));
+    layout.classList.toggle('beside', other !== null);
+  };
+  const titles = all.map((m) => `${m.env} · ${m.method} · seed ${m.seed}`);
+  const layout = h('div', {class: 'matrix'}, h('div', {class: 'matrix-map'}, frame, keyBox, readout),
+                   h('div', {class: 'matrix-side'}, facts, bars, largest));
   const views: {value: View; title: string; hint: string}[] = [
     {value: 'sum', title: 'Z', hint: 'Sum over the prefix'},
     {value: 'mean', title: 'Z / t', hint: 'Mean over the prefix'},
     {value: 'added', title: 'Added', hint: 'What came in since the prefix before'},
   ];
   const controls = h('div', {class: 'controls no-print'},
-      select('Episode', all.map((m) => `${m.env} · ${m.method} · seed ${m.seed}`), 0, (i) => {
+      select('Episode', titles, 0, (i) => {
         stop();
         current = i;
+        compare(other);
         load();
       }),
+      all.length > 1 ? select('Beside it', ['nothing', ...titles], 0, (i) => {
+        compare(i > 0 ? i - 1 : null);
+        refresh();
+      }) : null,
       choice('Show', views, view, (value) => { view = value; refresh(); }),
       h('div', {class: 'toggles'}, toggle('Lift small values', root, (on) => {
         root = on;
@@ -336,8 +390,7 @@ export function matrixPanel(report: Report): Panel | null {
       'scale for the whole episode.',
       controls,
       h('div', {class: 'player no-print'}, play, h('div', {class: 'track'}, trace, slider), where),
-      h('div', {class: 'matrix'}, h('div', {class: 'matrix-map'}, frame, keyBox, readout),
-        h('div', {class: 'matrix-side'}, facts, bars, largest)));
+      layout);
   load();
   return result;
 }
