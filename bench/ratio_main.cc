@@ -17,15 +17,13 @@ class RatioReporter : public benchmark::ConsoleReporter {
     for (const Run& run : runs) {
       if (run.aggregate_name != "median") continue;
       const std::string& arguments = run.run_name.args;
+      const std::string name =
+          run.run_name.function_name + (arguments.empty() ? "" : "/" + arguments);
       const bool is_real = run.run_name.time_type == "real_time";
-      medians_[run.run_name.function_name + (arguments.empty() ? "" : "/" + arguments)] =
-          (is_real ? run.GetAdjustedRealTime() : run.GetAdjustedCPUTime()) /
-          benchmark::GetTimeUnitMultiplier(run.time_unit);
-    }
-    for (const Run& run : runs) {
-      const auto ratio = run.counters.find("ratio");
-      if (run.aggregate_name == "median" && ratio != run.counters.end()) {
-        ratios_[run.run_name.function_name] = ratio->second;
+      medians_[name] = (is_real ? run.GetAdjustedRealTime() : run.GetAdjustedCPUTime()) /
+                       benchmark::GetTimeUnitMultiplier(run.time_unit);
+      if (const auto ratio = run.counters.find("ratio"); ratio != run.counters.end()) {
+        ratios_[name] = ratio->second;
       }
     }
     ConsoleReporter::ReportRuns(runs);

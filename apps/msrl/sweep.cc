@@ -17,6 +17,7 @@
 #include "msrl/core/check.h"
 #include "msrl/run/stop_signal.h"
 #include "msrl/sweep/local_pool.h"
+#include "msrl/sweep/slurm.h"
 #include "status.h"
 
 namespace msrl::app {
@@ -37,6 +38,12 @@ struct SweepArguments {
   bool any_version = false;
   bool fail_fast = false;
   std::vector<std::string> only;
+  std::string partition;
+  std::string time;
+  std::string memory;
+  std::vector<std::string> slurm_arguments;
+
+  bool on_slurm() const { return executor == "slurm"; }
 };
 
 // Folders that hold presets, the first that has one wins.
@@ -155,7 +162,7 @@ void PrintPlan(const Ledger& ledger) {
     steps += plan.envs[plan.runs[entry.task.item].env].steps - entry.record.step;
   }
   const TaskCounts preparations = ledger.Preparations();
-  fmt::print("{}: {} environments, {} methods, {} seeds\n\n{}\n", plan.name, plan.envs.size(),
+  fmt::print("{}: environments {}, methods {}, seeds {}\n\n{}\n", plan.name, plan.envs.size(),
              plan.methods.size(), plan.seeds.size(), SummaryTable(ledger));
   for (const TaskEntry& entry : ledger.entries()) {
     if (entry.task.kind == SweepTask::Kind::kRun || !entry.wanted) continue;
@@ -166,13 +173,29 @@ void PrintPlan(const Ledger& ledger) {
              preparations.total() > 0 ? "\n" : "", runs.total() - runs.done, runs.total(), steps);
 }
 
+std::vector<std::string> SbatchOptions(const SweepArguments& arguments) {
+  std::vector<std::string> options = arguments.slurm_arguments;
+  const auto add = [&options](const char* name, const std::string& value) {
+    if (!value.empty()) options.push_back(StrCat("--", name, "=", value));
+  };
+  add("partition", arguments.partition);
+  add("time", arguments.time);
+  add("mem", arguments.memory);
+  return options;
+}
+
 void Sweep(SweepArguments& arguments) {
+  if (arguments.on_slurm()) {
+    RequireSlurm();
+  } else if (!SbatchOptions(arguments).empty()) {
+    throw UserError("--partition, --time, --mem and --slurm-arg need --executor slurm");
+  }
   const SweepSpec spec = ReadSweepSpec(FindSpec(arguments.spec));
   SweepPlan plan = MakePlan(spec);
   if (arguments.out.empty()) arguments.out = "runs/" + plan.name;
   while (arguments.out.size() > 1 && arguments.out.ends_with('/')) arguments.out.pop_back();
   plan.command = fmt::format("msrl sweep {} --out {}{}", arguments.spec, arguments.out,
-                             arguments.executor == "local" ? "" : " --executor slurm");
+                             arguments.on_slurm() ? " --executor slurm" : "");
   std::string only;
   for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
   const SweepSelection selection = SweepSelection::Parse(only, plan);
@@ -190,7 +213,7 @@ void Sweep(SweepArguments& arguments) {
   Ledger ledger(directory, plan, selection);
   if (arguments.retry) ledger.Retry();
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
+  const int jobs = arguments.jobs > 0 ? arguments.jobs : arguments.on_slurm() ? 0 : cores;
   Overview overview(jobs);
   PoolOptions options;
   options.jobs = jobs;
@@ -201,15 +224,26 @@ void Sweep(SweepArguments& arguments) {
   options.show = [&overview](const Ledger& now) { overview.Show(now); };
   options.say = [&overview](const std::string& text) { overview.Say(text); };
   const TaskCounts before = ledger.Runs();
-  fmt::print(stderr, "{}: {} runs{} in {}, {} at a time\n", plan.name, before.total(),
+  fmt::print(stderr, "{}: {} runs{} in {}, {}\n", plan.name, before.total(),
              before.done > 0 ? fmt::format(" ({} done before)", before.done) : "", arguments.out,
-             jobs);
+             arguments.on_slurm() ? "on Slurm" : fmt::format("{} at a time", jobs));
   const auto start = Clock::now();
-  const SweepOutcome outcome = RunLocally(ledger, options);
+  const SweepOutcome outcome = arguments.on_slurm()
+                                   ? RunOnSlurm(ledger, {options, SbatchOptions(arguments)})
+                                   : RunLocally(ledger, options);
   overview.Clear();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const TaskCounts runs = ledger.Runs();
   const std::string again = plan.command;
+  if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
+    std::string jobs_left;
+    for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
+    fmt::print(stderr,
+               "stopped watching: {} of {} runs done, jobs stay in the queue (scancel{}); go on "
+               "with: {}\n",
+               runs.done, runs.total(), jobs_left, again);
+    throw ExitRequest{kInterrupted};
+  }
   if (outcome == SweepOutcome::kInterrupted) {
     fmt::print(stderr, "stopped: {} of {} runs done, the others have checkpoints; go on with: {}\n",
                runs.done, runs.total(), again);
@@ -248,6 +282,11 @@ void AddSweep(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--only", arguments->only,
                       "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times");
+  command->add_option("--partition", arguments->partition, "Slurm: partition");
+  command->add_option("--time", arguments->time, "Slurm: time limit; what is cut goes on later");
+  command->add_option("--mem", arguments->memory, "Slurm: memory per task, e.g. 4G");
+  command->add_option("--slurm-arg", arguments->slurm_arguments, "Slurm: an option for sbatch")
+      ->allow_extra_args(false);
   command->add_flag("--dry-run", arguments->dry_run, "Check everything, say what would be done");
   command->add_flag("--retry", arguments->retry, "Also those that failed before");
   command->add_flag("--fail-fast", arguments->fail_fast, "Stop at the first failure");

@@ -25,6 +25,14 @@ const std::vector<std::string>& ReservedNames() {
   return names;
 }
 
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
+
+// An error is one line, whatever a key in quotes may hold.
+std::string OneLine(std::string text) {
+  std::replace_if(text.begin(), text.end(), IsControl, '?');
+  return text;
+}
+
 // Where we are in the file: everything that goes wrong is said with a line.
 class Reader {
  public:
@@ -32,7 +40,7 @@ class Reader {
       : file_(file), table_(table), where_(std::move(where)) {}
 
   [[noreturn]] void Fail(int line, const std::string& what) const {
-    throw UserError(StrCat(file_, ":", line, ": ", what));
+    throw UserError(StrCat(file_, ":", line, ": ", OneLine(what)));
   }
   int line() const { return static_cast<int>(table_.source().begin.line); }
   int LineOf(std::string_view key) const {
@@ -40,26 +48,25 @@ class Reader {
     return node == nullptr ? line() : static_cast<int>(node->source().begin.line);
   }
 
-  bool Has(std::string_view key) {
-    Know(key);
-    return table_.contains(key);
-  }
-  std::string Text(std::string_view key, std::string otherwise) {
+  bool Has(std::string_view key) const { return table_.contains(key); }
+  std::string Text(std::string_view key, std::string otherwise) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return otherwise;
     const auto* value = node->as_string();
     if (value == nullptr) Wrong(key, *node, "a text in quotes");
+    if (std::any_of((**value).begin(), (**value).end(), IsControl)) {
+      Wrong(key, *node, "one line of text");
+    }
     return **value;
   }
-  std::string RequiredText(std::string_view key) {
-    Know(key);
+  std::string RequiredText(std::string_view key) const {
     if (!table_.contains(key)) Fail(line(), StrCat(where_, " needs ", key));
     std::string text = Text(key, "");
     if (text.empty()) Fail(LineOf(key), StrCat(key, " is empty"));
     return text;
   }
   // A text that becomes part of a path.
-  std::string Name(std::string_view key, std::string_view otherwise = "") {
+  std::string Name(std::string_view key, std::string_view otherwise = "") const {
     const std::string name =
         otherwise.empty() ? RequiredText(key) : Text(key, std::string(otherwise));
     const bool good = !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
@@ -74,7 +81,7 @@ class Reader {
     return name;
   }
   std::string Choice(std::string_view key, std::string otherwise,
-                     std::span<const std::string> choices) {
+                     std::span<const std::string> choices) const {
     const std::string text = Text(key, otherwise);
     if (text == otherwise) return text;
     if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
@@ -83,7 +90,7 @@ class Reader {
     return text;
   }
   std::int64_t Int(std::string_view key, std::int64_t otherwise, std::int64_t low,
-                   std::int64_t high) {
+                   std::int64_t high) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return otherwise;
     const auto* value = node->as_integer();
@@ -93,7 +100,7 @@ class Reader {
     }
     return **value;
   }
-  double Share(std::string_view key, double otherwise) {
+  double Share(std::string_view key, double otherwise) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return otherwise;
     const std::optional<double> value = node->value<double>();
@@ -103,14 +110,14 @@ class Reader {
     }
     return *value;
   }
-  bool Bool(std::string_view key, bool otherwise) {
+  bool Bool(std::string_view key, bool otherwise) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return otherwise;
     const auto* value = node->as_boolean();
     if (value == nullptr) Wrong(key, *node, "true or false");
     return **value;
   }
-  std::vector<std::string> Texts(std::string_view key) {
+  std::vector<std::string> Texts(std::string_view key) const {
     const toml::node* node = Find(key);
     std::vector<std::string> texts;
     if (node == nullptr) return texts;
@@ -126,7 +133,8 @@ class Reader {
     }
     return texts;
   }
-  std::vector<std::uint64_t> Seeds(std::string_view key, std::vector<std::uint64_t> otherwise) {
+  std::vector<std::uint64_t> Seeds(std::string_view key,
+                                   std::vector<std::uint64_t> otherwise) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return otherwise;
     std::string list;
@@ -147,7 +155,7 @@ class Reader {
       Fail(LineOf(key), error.what());
     }
   }
-  std::vector<SweepSetting> Settings(std::string_view key) {
+  std::vector<SweepSetting> Settings(std::string_view key) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return {};
     const toml::table* table = node->as_table();
@@ -160,7 +168,8 @@ class Reader {
       SweepSetting setting;
       setting.key = std::string(key.str());
       setting.line = static_cast<int>(node.source().begin.line);
-      if (const auto* text = node.as_string()) {
+      const auto* text = node.as_string();
+      if (text != nullptr && std::none_of((**text).begin(), (**text).end(), IsControl)) {
         setting.value = **text;
       } else if (const auto* flag = node.as_boolean()) {
         setting.value = **flag ? "true" : "false";
@@ -180,13 +189,13 @@ class Reader {
                      [](const auto& a, const auto& b) { return a.line < b.line; });
     return settings;
   }
-  const toml::table* Table(std::string_view key) {
+  const toml::table* Table(std::string_view key) const {
     const toml::node* node = Find(key);
     if (node == nullptr) return nullptr;
     if (!node->is_table()) Wrong(key, *node, StrCat("a section [", key, "]"));
     return node->as_table();
   }
-  std::vector<const toml::table*> Tables(std::string_view key) {
+  std::vector<const toml::table*> Tables(std::string_view key) const {
     std::vector<const toml::table*> tables;
     const toml::node* node = Find(key);
     if (node == nullptr) return tables;
@@ -199,22 +208,18 @@ class Reader {
     }
     return tables;
   }
-  // Every key that nobody asked for is a mistake.
-  void RequireAllKnown() const {
+  // Any other key is a mistake. Asked first: a misspelt key is not also a missing one.
+  void Allow(const std::vector<std::string>& known) const {
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
-      if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       Fail(static_cast<int>(key.source().begin.line),
-           StrCat("unknown key '", name, "' in ", where_, DidYouMean(name, known_)));
+           StrCat("unknown key '", name, "' in ", where_, DidYouMean(name, known)));
     }
   }
 
  private:
-  void Know(std::string_view key) { known_.emplace_back(key); }
-  const toml::node* Find(std::string_view key) {
-    Know(key);
-    return table_.get(key);
-  }
+  const toml::node* Find(std::string_view key) const { return table_.get(key); }
   [[noreturn]] void Wrong(std::string_view key, const toml::node& node,
                           std::string_view wanted) const {
     Fail(static_cast<int>(node.source().begin.line), StrCat(key, " must be ", wanted));
@@ -223,7 +228,6 @@ class Reader {
   std::string_view file_;
   const toml::table& table_;
   std::string where_;
-  std::vector<std::string> known_;
 };
 
 struct Defaults {
@@ -232,7 +236,8 @@ struct Defaults {
   int eval_episodes = 10;
 };
 
-Defaults ReadSweep(Reader reader, SweepSpec& spec) {
+Defaults ReadSweep(const Reader& reader, SweepSpec& spec) {
+  reader.Allow({"name", "seeds", "steps", "eval_every", "eval_episodes", "log_every", "few_shot"});
   spec.name = reader.Name("name");
   if (!reader.Has("seeds")) reader.Fail(reader.line(), "[sweep] needs seeds");
   spec.seeds = reader.Seeds("seeds", {});
@@ -242,11 +247,11 @@ Defaults ReadSweep(Reader reader, SweepSpec& spec) {
   defaults.eval_episodes = static_cast<int>(reader.Int("eval_episodes", 10, 1, 100'000));
   spec.log_every = reader.Int("log_every", 1000, 1, kMaxSteps);
   spec.few_shot = reader.Share("few_shot", 0.25);
-  reader.RequireAllKnown();
   return defaults;
 }
 
-void ReadSource(Reader reader, SweepSource& source) {
+void ReadSource(const Reader& reader, SweepSource& source) {
+  reader.Allow({"episodes", "held_out_episodes", "seed", "targets"});
   const std::vector<std::string> kinds{"mc", "expert", "fitted", "critic"};
   source.episodes = static_cast<int>(reader.Int("episodes", 4000, 4, 10'000'000));
   source.held_out_episodes =
@@ -259,10 +264,10 @@ void ReadSource(Reader reader, SweepSource& source) {
                   StrCat("unknown target '", target, "'", DidYouMean(target, kinds)));
     }
   }
-  reader.RequireAllKnown();
 }
 
-SweepBranch ReadBranch(Reader reader) {
+SweepBranch ReadBranch(const Reader& reader) {
+  reader.Allow({"name", "objective", "control", "updates", "seeds", "settings"});
   SweepBranch branch;
   branch.line = reader.line();
   branch.name = reader.Name("name");
@@ -274,11 +279,11 @@ SweepBranch ReadBranch(Reader reader) {
   branch.updates = static_cast<int>(reader.Int("updates", -1, 0, 1'000'000'000));
   branch.seeds = reader.Seeds("seeds", {0});
   branch.settings = reader.Settings("settings");
-  reader.RequireAllKnown();
   return branch;
 }
 
-SweepEnv ReadEnv(Reader reader, const Defaults& defaults) {
+SweepEnv ReadEnv(const Reader& reader, const Defaults& defaults) {
+  reader.Allow({"id", "name", "family", "steps", "eval_every", "eval_episodes", "settings"});
   SweepEnv env;
   env.line = reader.line();
   env.id = reader.RequiredText("id");
@@ -297,11 +302,12 @@ SweepEnv ReadEnv(Reader reader, const Defaults& defaults) {
   env.eval_episodes =
       static_cast<int>(reader.Int("eval_episodes", defaults.eval_episodes, 1, 100'000));
   env.settings = reader.Settings("settings");
-  reader.RequireAllKnown();
   return env;
 }
 
-SweepMethod ReadMethod(Reader reader) {
+SweepMethod ReadMethod(const Reader& reader) {
+  reader.Allow({"name", "title", "agent", "role", "paper", "component", "init", "unaligned",
+                "shared", "envs", "settings"});
   SweepMethod method;
   method.line = reader.line();
   method.name = reader.Name("name");
@@ -318,7 +324,6 @@ SweepMethod ReadMethod(Reader reader) {
   method.shared = reader.Bool("shared", true);
   method.envs = reader.Texts("envs");
   method.settings = reader.Settings("settings");
-  reader.RequireAllKnown();
   return method;
 }
 
@@ -438,22 +443,22 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   try {
     document = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
-    throw UserError(
-        StrCat(file, ":", error.source().begin.line, ": not TOML: ", error.description()));
+    throw UserError(StrCat(file, ":", error.source().begin.line,
+                           ": not TOML: ", OneLine(std::string(error.description()))));
   }
   SweepSpec spec;
   spec.file = file;
-  Reader top(file, document, "the file");
+  const Reader top(file, document, "the file");
   const auto section = [&](const toml::table* table, std::string where) {
     return Reader(file, *table, std::move(where));
   };
+  top.Allow({"sweep", "settings", "source", "branch", "env", "method"});
   const toml::table* sweep = top.Table("sweep");
   const toml::table* settings = top.Table("settings");
   const toml::table* source = top.Table("source");
   const std::vector<const toml::table*> branches = top.Tables("branch");
   const std::vector<const toml::table*> envs = top.Tables("env");
   const std::vector<const toml::table*> methods = top.Tables("method");
-  top.RequireAllKnown();
   if (sweep == nullptr) top.Fail(1, "there is no section [sweep]");
   const Defaults defaults = ReadSweep(section(sweep, "[sweep]"), spec);
   if (settings != nullptr) spec.settings = top.SettingsOf(*settings);

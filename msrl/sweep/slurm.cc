@@ -1,0 +1,456 @@
+#include "msrl/sweep/slurm.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "msrl/core/check.h"
+#include "msrl/data/atomic_file.h"
+
+namespace msrl {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+using State = TaskEntry::State;
+
+constexpr std::size_t kMaxArray = 1000;  // Slurm's default limit is 1001
+constexpr int kMaxSubmissions = 5;       // of one task by one sweep process
+constexpr int kMaxRestarts = 50;         // of one task within a job
+constexpr std::chrono::seconds kSettling(10);
+constexpr std::chrono::milliseconds kShortestPause(1000);
+constexpr std::chrono::milliseconds kLongestPause(15000);
+
+// $1 list of tasks, $2 sweep, $3 msrl, $4 most restarts, the rest: options of msrl task.
+constexpr std::string_view kJobScript = R"(#!/bin/bash
+# One task of a sweep, written by msrl sweep: job.sh LIST DIR MSRL RESTARTS [options of msrl task]
+list=$1 dir=$2 msrl=$3 restarts=$4
+shift 4
+task=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$list")
+[ -n "$task" ] || { echo "no line $SLURM_ARRAY_TASK_ID in $list"; exit 2; }
+log=$dir/logs/$task.log
+mkdir -p "$(dirname "$log")"
+
+#Slurm warns before preemption and time limit; the run then writes its checkpoint
+    child = trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' USR1 TERM "$msrl" task
+                                                                                "$dir"
+                                                                                "$task"
+                                                                                "$@" >>
+            "$log" 2 > & 1 & child = $ !
+#a signal ends the wait, not the child
+    while:;
+do
+  wait "$child" code = $ ? kill - 0 "$child" 2 > / dev / null || break done
+
+                               case $code in 73) exit 0;
+;
+#another process is at it 75 | 12 [89] | 1 [3 - 9][0 - 9]) if["${SLURM_RESTART_COUNT:-0}" - ge
+                                                              "$restarts"];
+then echo "stopped or killed ${SLURM_RESTART_COUNT} times, last with exit code $code" >
+        "$dir/logs/$task.failed" exit "$code" fi
+#not if it was cancelled, or if Slurm is putting it back by itself
+            ["$(squeue -h -j " $SLURM_JOB_ID " -o %T)" = RUNNING] ||
+    exit "$code" echo "$task: exit code $code, back into the queue" scontrol requeue
+         "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}";
+;
+esac
+exit "$code"
+)";
+
+struct CommandResult {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+// Runs a command without a shell and takes all that it prints.
+CommandResult Execute(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int out[2];
+  int err[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
+    throw UserError(StrCat("cannot start ", words[0], ": ", std::strerror(errno)));
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);  // Ctrl-C is for the sweep
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  close(out[1]);
+  close(err[1]);
+  CommandResult result;
+  pollfd files[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
+  std::string* texts[2] = {&result.out, &result.err};
+  for (int open_files = 2; open_files > 0 && child > 0;) {
+    if (poll(files, 2, -1) < 0 && errno != EINTR) break;
+    for (int k = 0; k < 2; ++k) {
+      if (files[k].fd < 0 || files[k].revents == 0) continue;
+      char buffer[65536];
+      const ssize_t size = read(files[k].fd, buffer, sizeof buffer);
+      if (size > 0) texts[k]->append(buffer, static_cast<std::size_t>(size));
+      if (size == 0 || (size < 0 && errno != EINTR)) {
+        files[k].fd = -1;
+        --open_files;
+      }
+    }
+  }
+  close(out[0]);
+  close(err[0]);
+  if (child < 0) throw UserError(StrCat("cannot start ", words[0], ": ", std::strerror(errno)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+std::string LastLine(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+// Data first, then branches, then runs; runs that start from nothing need not wait.
+int StageOf(const SweepTask& task) {
+  switch (task.kind) {
+    case SweepTask::Kind::kData:
+      return 0;
+    case SweepTask::Kind::kBranch:
+      return 1;
+    case SweepTask::Kind::kRun:
+      return task.needs.empty() ? 0 : 2;
+  }
+  return 0;
+}
+
+class SlurmDriver {
+ public:
+  SlurmDriver(Ledger& ledger, const SlurmOptions& options)
+      : ledger_(ledger),
+        options_(options),
+        root_(fs::absolute(ledger.directory().path())),
+        folder_(root_ / "slurm"),
+        prefix_(StrCat("msrl-", Hex(StableHash(root_.string())).substr(0, 8), "-")) {
+    MakeFolder(folder_);
+    WriteFileAtomically(folder_ / "job.sh", kJobScript);
+    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
+      by_path_[ledger_.entries()[i].task.path] = i;
+    }
+    ReadLists();
+  }
+
+  SweepOutcome Run() {
+    std::chrono::milliseconds pause = kShortestPause;
+    for (;;) {
+      const bool asked = Look();
+      const bool changed = asked && SubmitWhatIsReady();
+      if (options_.pool.show) options_.pool.show(ledger_);
+      if (ledger_.Ended()) return OutcomeOf(ledger_);
+      if (options_.pool.fail_fast && asked && ledger_.Runs().failed > 0) {
+        std::vector<std::string> cancel = SubmittedJobs(ledger_.directory());
+        cancel.insert(cancel.begin(), "scancel");
+        Execute(cancel);
+        return SweepOutcome::kFailures;
+      }
+      pause = changed ? kShortestPause : std::min(kLongestPause, pause * 3 / 2);
+      for (Clock::time_point until = Clock::now() + pause; Clock::now() < until;) {
+        if (options_.pool.stop && options_.pool.stop()) return SweepOutcome::kInterrupted;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    }
+  }
+
+ private:
+  void Say(const std::string& text) const {
+    if (options_.pool.say) options_.pool.say(text);
+  }
+  fs::path ListFile(int number) const { return folder_ / StrCat("tasks-", number, ".txt"); }
+
+  // A job's name tells which list its indices are of, also if we were killed right after sbatch.
+  void ReadLists() {
+    for (next_list_ = 1; fs::exists(ListFile(next_list_)); ++next_list_) {
+      std::ifstream in(ListFile(next_list_));
+      std::vector<std::string>& tasks = lists_[StrCat(prefix_, next_list_)];
+      for (std::string line; std::getline(in, line);) tasks.push_back(line);
+    }
+  }
+
+  // What is in the queue, what has left it. False if Slurm does not answer.
+  bool Look() {
+    const CommandResult queue = Execute({"squeue", "--json"});
+    std::map<std::string, QueuedIndices> jobs;
+    try {
+      if (queue.code != 0) throw UserError(LastLine(queue.err));
+      jobs = ParseQueue(queue.out);
+    } catch (const UserError& error) {
+      if (!silent_) Say(StrCat("squeue does not answer (", error.what(), "); trying again"));
+      silent_ = true;
+      return false;
+    }
+    silent_ = false;
+    in_queue_.clear();
+    std::set<std::size_t> running;
+    for (const auto& [name, indices] : jobs) {
+      const auto list = lists_.find(name);
+      if (list == lists_.end()) continue;
+      const auto add = [&](const std::vector<int>& numbers, bool at_work) {
+        for (const int index : numbers) {
+          if (index < 0 || index >= std::ssize(list->second)) continue;
+          const auto found = by_path_.find(list->second[static_cast<std::size_t>(index)]);
+          if (found == by_path_.end()) continue;
+          in_queue_.insert(found->second);
+          submitted_.insert(found->second);  // if not by us, then by a sweep before
+          if (at_work) running.insert(found->second);
+        }
+      };
+      add(indices.waiting, false);
+      add(indices.running, true);
+    }
+    const Clock::time_point now = Clock::now();
+    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
+      TaskEntry& entry = ledger_.entries()[i];
+      if (entry.state == State::kDone || (entry.state == State::kFailed && !submitted_.contains(i)))
+        continue;
+      const bool retried = entry.state == State::kWaiting && !submitted_.contains(i);
+      ledger_.Read(entry);
+      if (entry.state == State::kDone) continue;
+      if (in_queue_.contains(i)) {
+        // what the disk says of a failure may be of the time before
+        entry.state = running.contains(i) ? State::kRunning : State::kWaiting;
+        continue;
+      }
+      if (entry.state == State::kFailed && retried) entry.state = State::kWaiting;
+      if (entry.state != State::kFailed && submitted_.contains(i) && now < settled_) {
+        entry.state = State::kWaiting;
+        in_queue_.insert(i);  // it takes a moment until squeue shows a job
+      }
+      if (entry.state == State::kFailed) {
+        submitted_.erase(i);
+        Say(StrCat(entry.task.path, " failed: ", entry.message));
+      }
+    }
+    return true;
+  }
+
+  bool SubmitWhatIsReady() {
+    // a stage goes as one array: it waits until all that comes before it is settled
+    int open_stage = 2;
+    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
+      const TaskEntry& entry = ledger_.entries()[i];
+      const bool open = entry.wanted && entry.state != State::kDone &&
+                        entry.state != State::kFailed && ledger_.BlockedBy(entry) == nullptr;
+      if (open && entry.task.kind != SweepTask::Kind::kRun) {
+        open_stage = std::min(open_stage, StageOf(entry.task));
+      }
+    }
+    std::vector<std::size_t> ready;
+    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
+      TaskEntry& entry = ledger_.entries()[i];
+      if (in_queue_.contains(i) || !ledger_.Ready(entry) || StageOf(entry.task) > open_stage) {
+        continue;
+      }
+      if (++submissions_[i] > kMaxSubmissions) {
+        entry.state = State::kFailed;
+        entry.message = StrCat("Slurm has lost it ", kMaxSubmissions, " times");
+        ledger_.directory().RecordFailure(entry.task.path, entry.message);
+        Say(StrCat(entry.task.path, " failed: ", entry.message));
+        continue;
+      }
+      ready.push_back(i);
+      if (ready.size() == kMaxArray) break;
+    }
+    if (!ready.empty()) Submit(ready);
+    return !ready.empty();
+  }
+
+  void Submit(const std::vector<std::size_t>& tasks) {
+    std::string list;
+    const std::string name = StrCat(prefix_, next_list_);
+    for (const std::size_t i : tasks) {
+      list += ledger_.entries()[i].task.path + "\n";
+      lists_[name].push_back(ledger_.entries()[i].task.path);
+    }
+    const fs::path file = ListFile(next_list_++);
+    WriteFileAtomically(file, list);
+    std::string array = StrCat("--array=0-", tasks.size() - 1);
+    if (options_.pool.jobs > 0) array += StrCat("%", options_.pool.jobs);
+    std::vector<std::string> words{"sbatch",
+                                   "--parsable",
+                                   array,
+                                   "--job-name=" + name,
+                                   "--requeue",
+                                   "--open-mode=append",
+                                   "--signal=B:USR1@60",
+                                   "--ntasks=1",
+                                   "--cpus-per-task=1",
+                                   "--output=" + (folder_ / "%A_%a.out").string()};
+    words.insert(words.end(), options_.sbatch_options.begin(), options_.sbatch_options.end());
+    for (const std::string& word :
+         {(folder_ / "job.sh").string(), file.string(), root_.string(), Program(),
+          std::to_string(kMaxRestarts), std::string("--checkpoint-seconds"),
+          StrCat(options_.pool.checkpoint_seconds)}) {
+      words.push_back(word);
+    }
+    if (options_.pool.any_version) words.emplace_back("--any-version");
+    const CommandResult result = Execute(words);
+    if (result.code != 0) {
+      throw UserError(StrCat("sbatch refused the job: ", LastLine(result.err)));
+    }
+    const std::string job = LastLine(result.out);
+    Record(job.substr(0, job.find(';')), file, tasks.size());
+    for (const std::size_t i : tasks) {
+      submitted_.insert(i);
+      in_queue_.insert(i);
+    }
+    settled_ = Clock::now() + kSettling;
+    Say(StrCat("submitted ", tasks.size(), " task", tasks.size() == 1 ? "" : "s", " as job ", job));
+  }
+
+  void Record(const std::string& job, const fs::path& list, std::size_t tasks) const {
+    const fs::path file = folder_ / "jobs.json";
+    Json jobs = Json::array();
+    if (fs::exists(file)) jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
+    if (!jobs.is_array()) jobs = Json::array();  // for people alone
+    jobs.push_back({{"job", job}, {"list", list.filename().string()}, {"tasks", tasks}});
+    WriteFileAtomically(file, jobs.dump(1) + "\n");
+  }
+
+  // The nodes have the same file system, so the same program.
+  static std::string Program() { return fs::read_symlink("/proc/self/exe").string(); }
+
+  Ledger& ledger_;
+  const SlurmOptions& options_;
+  fs::path root_;
+  fs::path folder_;
+  std::string prefix_;  // of job names: one for each directory
+  std::map<std::string, std::size_t> by_path_;
+  std::map<std::string, std::vector<std::string>> lists_;  // by job name
+  int next_list_ = 1;
+  std::set<std::size_t> in_queue_;
+  std::set<std::size_t> submitted_;  // and not yet known to have ended
+  std::map<std::size_t, int> submissions_;
+  Clock::time_point settled_;
+  bool silent_ = false;
+};
+
+bool OnPath(const std::string& program) {
+  const char* variable = std::getenv("PATH");
+  std::string_view path = variable == nullptr ? "" : variable;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find(':'), path.size());
+    const fs::path file = fs::path(path.substr(0, end)) / program;
+    if (access(file.c_str(), X_OK) == 0) return true;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+void RequireSlurm() {
+  for (const char* program : {"sbatch", "squeue", "scontrol"}) {
+    if (OnPath(program)) continue;
+    throw UserError(StrCat("--executor slurm needs Slurm's '", program,
+                           "', which is not on the PATH; run this on a node of the cluster, or "
+                           "without --executor"));
+  }
+}
+
+std::vector<int> ParseArrayIndices(std::string_view text) {
+  std::vector<int> indices;
+  text = text.substr(0, text.find('%'));
+  const auto fail = [text] {
+    throw UserError(StrCat("'", text, "' are no indices of a job array"));
+  };
+  const auto number = [&](std::string_view digits) {
+    int value = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) fail();
+    return value;
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t dash = part.find('-');
+    const int first = number(part.substr(0, dash));
+    const int last = dash == std::string_view::npos ? first : number(part.substr(dash + 1));
+    if (last < first || last - first > 10'000'000) fail();
+    for (int k = first; k <= last; ++k) indices.push_back(k);
+  }
+  return indices;
+}
+
+std::map<std::string, QueuedIndices> ParseQueue(std::string_view text) {
+  std::map<std::string, QueuedIndices> queue;
+  // numbers are plain in older versions, {"set": true, "number": 3} in newer ones
+  const auto number = [](const Json& job, const char* key) {
+    const auto found = job.find(key);
+    if (found == job.end()) return -1;
+    if (found->is_number_integer()) return found->get<int>();
+    if (found->is_object() && found->value("set", false)) return found->value("number", -1);
+    return -1;
+  };
+  try {
+    for (const Json& job : Json::parse(text).at("jobs")) {
+      const Json& state = job.at("job_state");
+      const std::string name =
+          state.is_array() ? state.at(0).get<std::string>() : state.get<std::string>();
+      // jobs that have ended stay in the answer for a while
+      const bool running = name == "RUNNING" || name == "COMPLETING";
+      const bool waiting = name == "PENDING" || name == "CONFIGURING" || name == "SUSPENDED" ||
+                           name == "REQUEUED" || name == "REQUEUE_HOLD";
+      if (!running && !waiting) continue;
+      QueuedIndices& indices = queue[job.at("name").get<std::string>()];
+      std::vector<int>& list = running ? indices.running : indices.waiting;
+      // the tasks of an array that have not begun are one entry
+      const auto tasks = job.find("array_task_string");
+      if (tasks != job.end() && tasks->is_string() && !tasks->get<std::string>().empty()) {
+        const std::vector<int> more = ParseArrayIndices(tasks->get<std::string>());
+        list.insert(list.end(), more.begin(), more.end());
+      } else if (const int index = number(job, "array_task_id"); index >= 0) {
+        list.push_back(index);
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(StrCat("squeue --json: ", error.what()));
+  }
+  return queue;
+}
+
+std::vector<std::string> SubmittedJobs(const SweepDirectory& directory) {
+  std::vector<std::string> ids;
+  const fs::path file = directory.File("slurm/jobs.json");
+  if (!fs::exists(file)) return ids;
+  const Json jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
+  if (!jobs.is_array()) return ids;
+  for (const Json& job : jobs) {
+    if (job.is_object() && job.contains("job") && job["job"].is_string()) {
+      ids.push_back(job["job"].get<std::string>());
+    }
+  }
+  return ids;
+}
+
+SweepOutcome RunOnSlurm(Ledger& ledger, const SlurmOptions& options) {
+  return SlurmDriver(ledger, options).Run();
+}
+
+}  // namespace msrl
