@@ -200,6 +200,8 @@ test('curves: methods, families, scale, seeds and the readout', async () => {
   await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2);
   await settle(page);
   assert.match(await chart.locator('.tip').textContent(), /step \d.*MSRL from scratch0\.\d{3}/);
+  assert.equal((await chart.locator('.tip .swatch').first().boundingBox()).width, 20);
+  assert.ok((await chart.locator('.tip').boundingBox()).height < 200);
   await page.mouse.move(0, 0);
   await chart.focus();
   await page.keyboard.press('End');

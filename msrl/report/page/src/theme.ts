@@ -55,10 +55,12 @@ export function startTheme(): void {
   window.addEventListener('beforeprint', () => {
     before = scheme;
     scheme = 'light';
+    document.documentElement.classList.add('printing');
     applyScheme();
   });
   window.addEventListener('afterprint', () => {
     scheme = before;
+    document.documentElement.classList.remove('printing');
     applyScheme();
   });
   applyScheme();
