@@ -283,6 +283,12 @@ test('main table: figures, order, CSV', async () => {
   await page.evaluate(() => {
     Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (copied) => { window.copied = copied; }}});
   });
+  await page.locator('[data-method=sac] input').uncheck();
+  await page.locator('#curves').getByRole('button', {name: 'Copy as CSV'}).click();
+  const curves = data.curves.filter((curve) => curve.method !== 'sac');
+  const points = (await page.evaluate(() => window.copied)).trim().split('\n');
+  assert.equal(points.length, 1 + curves.reduce((sum, curve) => sum + curve.steps.length, 0));
+  assert.ok(points[2].startsWith(`${curves[0].env},${curves[0].method},${curves[0].steps[1]},${curves[0].mean[1]},`));
   await page.locator('#main').getByRole('button', {name: 'Copy as CSV'}).click();
   const lines = (await page.evaluate(() => window.copied)).trim().split('\n');
   assert.equal(lines.length, 1 + data.methods.length);

@@ -4,8 +4,8 @@
 import uPlot from 'uplot';
 
 import {Curve, Env, Report} from './data';
-import {choice, h, toggle} from './dom';
-import {compact, fixed, general, isNumber, kAbsent, Maybe, plural} from './format';
+import {choice, copyButton, h, toggle} from './dom';
+import {compact, csv, fixed, general, isNumber, kAbsent, Maybe, plural} from './format';
 import {Panel, panel} from './panel';
 import {cssColour, faded, look, Look, onThemeChange} from './theme';
 
@@ -492,6 +492,16 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
         key.length > 0 && key.length < names.length ? quick('Without controls', key) : null,
         quick('None', [])) : null);
 
+  // What is on the screen, a line per evaluation.
+  const asCsv = () => csv([
+    ['environment', 'method', 'step', 'normalised', 'low', 'high', 'return', 'success'],
+    ...charts.filter((chart) => !chart.element.hidden).flatMap((chart) =>
+      (byEnv.get(chart.env.name) ?? []).filter((curve) => state.methods.has(curve.method))
+        .flatMap((curve) => curve.steps.map((step, i) => [
+          curve.env, curve.method, step, curve.mean?.[i], curve.low?.[i], curve.high?.[i],
+          curve.raw_mean?.[i], curve.success?.[i]]))),
+  ]);
+
   const grid = h('div', {class: 'charts'}, ...charts.map((chart) => chart.element));
   new ResizeObserver(() => { for (const chart of charts) chart.resize(); }).observe(grid);
   onThemeChange(() => {
@@ -502,6 +512,6 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
       'Mean over seeds of the evaluation return against environment steps; the band is the 95% ' +
       'bootstrap interval of the mean. The shaded part is the few-shot budget, over which the AUC ' +
       'is taken. Drag to zoom, double-click to go back.',
-      controls, legend, grid);
+      controls, legend, grid, h('div', {class: 'under'}, copyButton('Copy as CSV', asCsv)));
   return {...result, draw};
 }
