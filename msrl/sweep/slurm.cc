@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds kShortestPause(1000);
 constexpr std::chrono::milliseconds kLongestPause(15000);
 
 // $1 list of tasks, $2 sweep, $3 msrl, $4 most restarts, the rest: options of msrl task.
-constexpr std::string_view kJobScript = R"(#!/bin/bash
+constexpr std::string_view kJobScript = R"script(#!/bin/bash
 # One task of a sweep, written by msrl sweep: job.sh LIST DIR MSRL RESTARTS [options of msrl task]
 list=$1 dir=$2 msrl=$3 restarts=$4
 shift 4
@@ -43,31 +43,33 @@ task=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$list")
 log=$dir/logs/$task.log
 mkdir -p "$(dirname "$log")"
 
-#Slurm warns before preemption and time limit; the run then writes its checkpoint
-    child = trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' USR1 TERM "$msrl" task
-                                                                                "$dir"
-                                                                                "$task"
-                                                                                "$@" >>
-            "$log" 2 > & 1 & child = $ !
-#a signal ends the wait, not the child
-    while:;
-do
-  wait "$child" code = $ ? kill - 0 "$child" 2 > / dev / null || break done
+# Slurm warns before preemption and time limit; the run then writes its checkpoint
+child=
+trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' USR1 TERM
+"$msrl" task "$dir" "$task" "$@" >>"$log" 2>&1 &
+child=$!
+# a signal ends the wait, not the child
+while :; do
+  wait "$child"
+  code=$?
+  kill -0 "$child" 2>/dev/null || break
+done
 
-                               case $code in 73) exit 0;
-;
-#another process is at it 75 | 12 [89] | 1 [3 - 9][0 - 9]) if["${SLURM_RESTART_COUNT:-0}" - ge
-                                                              "$restarts"];
-then echo "stopped or killed ${SLURM_RESTART_COUNT} times, last with exit code $code" >
-        "$dir/logs/$task.failed" exit "$code" fi
-#not if it was cancelled, or if Slurm is putting it back by itself
-            ["$(squeue -h -j " $SLURM_JOB_ID " -o %T)" = RUNNING] ||
-    exit "$code" echo "$task: exit code $code, back into the queue" scontrol requeue
-         "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}";
-;
+case $code in
+  73) exit 0 ;;  # another process is at it
+  75 | 12[89] | 1[3-9][0-9])
+    if [ "${SLURM_RESTART_COUNT:-0}" -ge "$restarts" ]; then
+      echo "stopped or killed $SLURM_RESTART_COUNT times, last with exit code $code" \
+        >"$dir/logs/$task.failed"
+      exit "$code"
+    fi
+    # not if it was cancelled, or if Slurm is putting it back by itself
+    [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ] || exit "$code"
+    echo "$task: exit code $code, back into the queue"
+    scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" ;;
 esac
 exit "$code"
-)";
+)script";
 
 struct CommandResult {
   int code = 0;
