@@ -50,8 +50,8 @@ std::string Quoted(const std::string& word) {
   return out + "'";
 }
 
-PageHeader MakeHeader(const RunRecords& records, const ReportOptions& options) {
-  PageHeader header;
+report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOptions& options) {
+  report::PageHeader header;
   header.created = UtcNow();
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -73,44 +73,47 @@ PageHeader MakeHeader(const RunRecords& records, const ReportOptions& options) {
 }
 
 void RunReport(const ReportOptions& options) {
-  if (!options.html.empty() && PageTemplate().empty()) {
+  if (!options.html.empty() && report::PageTemplate().empty()) {
     throw UserError(
         "this msrl was built without the report's page; install npm (scripts/install-packages), "
         "configure and build again, or use --json");
   }
-  const RunRecords records = ReadRunRecords(options.folder);
-  const Analysis analysis =
-      Analyse(records, {.few_shot = options.few_shot, .baseline = options.baseline});
-  const std::vector<FairnessItem> fairness = CheckFairness(records, analysis);
-  const std::vector<Table> tables = MakeTables(records, analysis, fairness);
+  const report::RunRecords records = report::ReadRunRecords(options.folder);
+  const report::Analysis analysis =
+      report::Analyse(records, {.few_shot = options.few_shot, .baseline = options.baseline});
+  const std::vector<report::FairnessItem> fairness = report::CheckFairness(records, analysis);
+  const std::vector<report::Table> tables = report::MakeTables(records, analysis, fairness);
 
-  fmt::print("{}\n{}", Printable(records.sweep.name), ProblemText(records, analysis));
-  for (const Table& table : tables) fmt::print("\n{}", ToText(table));
+  fmt::print("{}\n{}", report::Printable(records.sweep.name),
+             report::ProblemText(records, analysis));
+  for (const report::Table& table : tables) fmt::print("\n{}", report::ToText(table));
 
   std::vector<std::string> written;
   if (!options.csv.empty()) {
-    for (const std::string& name : WriteCsv(options.csv, records, analysis, fairness)) {
+    for (const std::string& name : report::WriteCsv(options.csv, records, analysis, fairness)) {
       written.push_back((std::filesystem::path(options.csv) / name).string());
     }
   }
   if (!options.latex.empty()) {
-    WriteFileAtomically(options.latex, ToLatexDocument(tables, records.sweep.name));
+    WriteFileAtomically(options.latex, report::ToLatexDocument(tables, records.sweep.name));
     written.push_back(options.latex);
   }
   if (!options.json.empty() || !options.html.empty()) {
-    const Exhibits exhibits = options.no_exhibits ? Exhibits{} : CollectExhibits(records, analysis);
+    const report::Exhibits exhibits =
+        options.no_exhibits ? report::Exhibits{} : report::CollectExhibits(records, analysis);
     const std::string data =
-        ToPageData(records, analysis, fairness, exhibits, MakeHeader(records, options));
+        report::ToPageData(records, analysis, fairness, exhibits, MakeHeader(records, options));
     if (!options.json.empty()) {
       WriteFileAtomically(options.json, data);
       written.push_back(options.json);
     }
     if (!options.html.empty()) {
-      WriteFileAtomically(options.html, FillPage(PageTemplate(), data));
+      WriteFileAtomically(options.html, report::FillPage(report::PageTemplate(), data));
       written.push_back(options.html);
     }
-    for (const RecordProblem& problem : exhibits.problems) {
-      fmt::print(stderr, "msrl: {}: {}\n", Printable(problem.path), Printable(problem.what));
+    for (const report::RecordProblem& problem : exhibits.problems) {
+      fmt::print(stderr, "msrl: {}: {}\n", report::Printable(problem.path),
+                 report::Printable(problem.what));
     }
   }
   if (!written.empty()) fmt::print("\n");

@@ -8,7 +8,7 @@
 #include "msrl/core/check.h"
 #include "msrl/suite/registry.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr double kThresholdShare = 0.8;
@@ -562,4 +562,4 @@ Analysis Analyse(const RunRecords& records, const AnalysisOptions& options) {
   return analysis;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

@@ -11,12 +11,12 @@
 #include "msrl/report/run_records.h"
 #include "msrl/report/statistics.h"
 
-namespace msrl {
+namespace msrl::report {
 
 struct AnalysisOptions {
   std::optional<double> few_shot = {};  // share of the budget; empty: as the sweep says
   std::string baseline = {};            // a method that every other one is compared with
-  BootstrapOptions bootstrap;
+  BootstrapOptions bootstrap = {};
 };
 
 struct TaskInfo {
@@ -146,6 +146,6 @@ struct Analysis {
 // `records` must outlive the result. UserError on an unknown baseline or an impossible share.
 Analysis Analyse(const RunRecords& records, const AnalysisOptions& options = {});
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_ANALYSIS_H_

@@ -12,7 +12,7 @@ endif()
 file(WRITE ${SOURCE} "// Made by embed_page.cmake.
 #include \"msrl/report/page_template.h\"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr unsigned char kPage[] = {${bytes}};
@@ -21,5 +21,5 @@ constexpr unsigned char kPage[] = {${bytes}};
 
 std::string_view PageTemplate() { return {reinterpret_cast<const char*>(kPage), ${size}}; }
 
-}  // namespace msrl
+}  // namespace msrl::report
 ")

@@ -13,7 +13,7 @@
 #include "msrl/data/segment_library.h"
 #include "msrl/run/runner.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr std::size_t kMostPrefixes = 60;
@@ -240,4 +240,4 @@ Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis) {
   return exhibits;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

@@ -11,7 +11,7 @@
 
 #include "msrl/report/analysis.h"
 
-namespace msrl {
+namespace msrl::report {
 
 // Z along an episode without learning.
 struct MatrixPrefix {
@@ -73,6 +73,6 @@ Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis);
 ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability,
                                           const std::vector<std::uint8_t>& obstructed);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_EXHIBITS_H_

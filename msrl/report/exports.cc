@@ -5,7 +5,7 @@
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -232,4 +232,4 @@ std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view t
   return text;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

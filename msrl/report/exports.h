@@ -11,7 +11,7 @@
 #include "msrl/report/fairness.h"
 #include "msrl/report/tables.h"
 
-namespace msrl {
+namespace msrl::report {
 
 // Writes into the folder, which is made if need be, each file atomically; their names are returned:
 //   runs.csv         every run: state, scores
@@ -33,6 +33,6 @@ std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view t
 // gets a ' in front.
 std::string CsvText(std::string_view text);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_EXPORTS_H_

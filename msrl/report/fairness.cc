@@ -6,7 +6,7 @@
 
 #include "msrl/core/check.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr double kComparableSizes = 1.25;  // largest over smallest
@@ -190,4 +190,4 @@ std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysi
   return items;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

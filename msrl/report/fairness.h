@@ -9,7 +9,7 @@
 
 #include "msrl/report/analysis.h"
 
-namespace msrl {
+namespace msrl::report {
 
 struct FairnessItem {
   std::string item = {};        // what is controlled, as the paper calls it
@@ -20,6 +20,6 @@ struct FairnessItem {
 // The paper's nine items, then one of our own: the code version.
 std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysis& analysis);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_FAIRNESS_H_

@@ -8,7 +8,7 @@
 
 #include "msrl/core/check.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -394,4 +394,4 @@ std::string FillPage(std::string_view page_template, std::string_view data) {
   return page;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

@@ -10,7 +10,7 @@
 #include "msrl/report/exhibits.h"
 #include "msrl/report/fairness.h"
 
-namespace msrl {
+namespace msrl::report {
 
 struct PageHeader {
   std::string created = {};  // UTC, ISO 8601
@@ -28,6 +28,6 @@ std::string ToPageData(const RunRecords& records, const Analysis& analysis,
 // every '<' becomes \u003c. InvariantError unless the template has exactly one place for it.
 std::string FillPage(std::string_view page_template, std::string_view data);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_PAGE_DATA_H_

@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-namespace msrl {
+namespace msrl::report {
 
 // A whole HTML file with one place for the data (FillPage). Empty if this msrl was built without
 // npm.
 std::string_view PageTemplate();
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_PAGE_TEMPLATE_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr std::array<std::string_view, kPaperFamilies> kFamilies{"AntMaze", "Reacher/Pusher",
@@ -97,4 +97,4 @@ std::optional<double> PaperGain(std::string_view a, std::string_view b, std::str
   return first->mean - second->mean;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace msrl {
+namespace msrl::report {
 
 inline constexpr int kPaperFamilies = 5;
 // In the order of its columns: AntMaze, Reacher/Pusher, Walker2d, Hopper, Humanoid.
@@ -37,6 +37,6 @@ std::optional<PaperFigure> FindPaperFigure(std::string_view id, std::string_view
 // msrl-scratch, otherwise the difference of the rows.
 std::optional<double> PaperGain(std::string_view a, std::string_view b, std::string_view column);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_PAPER_FIGURES_H_

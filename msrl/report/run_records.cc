@@ -1,22 +1,19 @@
 #include "msrl/report/run_records.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
 #include "msrl/run/run_directory.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,19 +169,6 @@ void FindRuns(const fs::path& folder, int depth, std::vector<fs::path>& found) {
   for (const fs::path& path : below) FindRuns(path, depth + 1, found);
 }
 
-std::string ThisHost() {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
-
-// A process that was killed could not say so.
-bool WasKilled(const RunRecord& run) {
-  if (run.status.state != RunState::kRunning || run.timing.host != ThisHost()) return false;
-  const auto process = static_cast<pid_t>(run.status.process);
-  return process > 0 && kill(process, 0) != 0 && errno == ESRCH;
-}
-
 RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
   RunRecord run;
   const auto name = [&folder](const char* file) { return (folder / file).string(); };
@@ -218,7 +202,10 @@ RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
     // no result depends on these
     notes.push_back({folder.string(), error.what()});
   }
-  if (WasKilled(run)) run.status.state = RunState::kInterrupted;
+  // a process that was killed could not say so
+  if (run.status.state == RunState::kRunning && !RunDirectory::HolderOf(folder)) {
+    run.status.state = RunState::kInterrupted;
+  }
   return run;
 }
 
@@ -488,7 +475,6 @@ RunStatus ParseStatus(std::string_view text, std::string_view source) {
       Damaged(source, StrCat("unknown state '", state, "'"));
     }
     status.step = json.at("step").get<std::int64_t>();
-    status.process = json.value("process", std::int64_t{0});
     status.message = TextOr(json, "message");
     return status;
   });
@@ -670,4 +656,4 @@ RunRecords ReadRunRecords(const fs::path& folder) {
   return records;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

@@ -1,5 +1,5 @@
-// What is on disk below a folder of runs, read for a report. Nothing is written, nothing is locked:
-// runs may be going on meanwhile.
+// What is on disk below a folder of runs, read for a report. Nothing is written: runs may be
+// going on meanwhile.
 //
 // A record that is damaged is named in `problems` and left out; the others are used.
 #ifndef MSRL_REPORT_RUN_RECORDS_H_
@@ -16,7 +16,7 @@
 #include "msrl/nn/value_branch.h"
 #include "msrl/run/run_spec.h"
 
-namespace msrl {
+namespace msrl::report {
 
 struct Evaluation {
   std::int64_t step = 0;
@@ -29,7 +29,6 @@ enum class RunState { kRunning, kFinished, kInterrupted, kFailed };
 struct RunStatus {
   RunState state = RunState::kRunning;
   std::int64_t step = 0;
-  std::int64_t process = 0;
   std::string message = {};  // why it failed
 };
 
@@ -151,6 +150,6 @@ std::optional<TransferFigures> ParseTransferFigures(std::string_view text, std::
 SweepRecord ParseSweep(std::string_view text, std::string_view source);
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_RUN_RECORDS_H_

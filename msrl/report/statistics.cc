@@ -10,7 +10,7 @@
 #include "msrl/core/rng.h"
 #include "msrl/core/statistics.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 double Mean(std::span<const double> values) {
@@ -290,4 +290,4 @@ double StudentQuantile(double level, int degrees) {
   return std::sqrt(degrees) * std::tan(low);
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

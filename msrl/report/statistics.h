@@ -13,7 +13,7 @@
 
 #include "msrl/transfer/correlation.h"
 
-namespace msrl {
+namespace msrl::report {
 
 // Scores of one method in one task. In order of seeds, whatever order they came in.
 class SeedScores {
@@ -133,6 +133,6 @@ std::optional<double> Rescaled(double value, double low, double high);
 // t with P(|T| <= t) = level for Student's T with this many degrees of freedom (at least 1).
 double StudentQuantile(double level, int degrees);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_STATISTICS_H_

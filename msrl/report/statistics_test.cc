@@ -8,7 +8,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/rng.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 SeedScores Scores(const std::vector<double>& values, std::uint64_t first_seed = 100) {
@@ -276,4 +276,4 @@ TEST(Rescaled, NeedsAScale) {
 }
 
 }  // namespace
-}  // namespace msrl
+}  // namespace msrl::report

@@ -7,7 +7,7 @@
 
 #include "msrl/core/check.h"
 
-namespace msrl {
+namespace msrl::report {
 namespace {
 
 constexpr const char* kNothing = "–";
@@ -383,4 +383,4 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
   return tables;
 }
 
-}  // namespace msrl
+}  // namespace msrl::report

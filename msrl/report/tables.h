@@ -10,7 +10,7 @@
 #include "msrl/report/analysis.h"
 #include "msrl/report/fairness.h"
 
-namespace msrl {
+namespace msrl::report {
 
 struct Table {
   std::string title = {};
@@ -38,6 +38,6 @@ std::string StepsText(double steps);
 // Without control characters; for a terminal.
 std::string Printable(std::string_view text);
 
-}  // namespace msrl
+}  // namespace msrl::report
 
 #endif  // MSRL_REPORT_TABLES_H_

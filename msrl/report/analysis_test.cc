@@ -1,0 +1,244 @@
+#include "msrl/report/analysis.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "msrl/report/fairness.h"
+#include "msrl/report/synthetic_runs.h"
+#include "msrl/suite/registry.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl::report {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::UserErrorText;
+
+// A return that is this far from random to reference.
+double ReturnAt(const std::string& env, double normalised) {
+  const EnvSpec spec = MakeEnv(env)->spec();
+  return spec.random_return->value +
+         normalised * (spec.reference_return->value - spec.random_return->value);
+}
+
+class AnalysisTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("msrl_analysis_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The normalised return grows from 0 at the start to `end`, in a straight line.
+  void Line(const std::string& env, const std::string& method, const std::string& agent,
+            std::uint64_t seed, double end, SyntheticRun run = {}) const {
+    run.env = env;
+    run.agent = agent;
+    run.seed = seed;
+    const double first = ReturnAt(env, 0.0), last = ReturnAt(env, end);
+    run.mean_return = [first, last](std::int64_t step) {
+      return first + (last - first) * static_cast<double>(step) / 1000.0;
+    };
+    WriteSyntheticRun(folder_ / env / method / std::to_string(seed), run);
+  }
+  void Sweep(const std::vector<std::string>& envs,
+             const std::vector<std::uint64_t>& seeds = {100, 101, 102}) const {
+    WriteSyntheticSweep(folder_, {.envs = envs,
+                                  .methods = {{"sac", "sac", "baseline", "sac"},
+                                              {"scratch", "msrl", "scratch", "msrl-scratch"},
+                                              {"msrl", "msrl", "transfer", "msrl-init"},
+                                              {"shuffled", "msrl", "control", "msrl-shuffled"}},
+                                  .seeds = seeds});
+  }
+  static const MethodRow& Row(const Analysis& analysis, const std::string& name) {
+    for (const MethodRow& row : analysis.rows) {
+      if (analysis.methods[static_cast<std::size_t>(row.method)].facts.name == name) return row;
+    }
+    throw InvariantError("no row " + name);
+  }
+  fs::path folder_;
+};
+
+TEST_F(AnalysisTest, ByHand) {
+  Sweep({"reacher"});
+  const double ends[] = {0.4, 0.8, 0.6};
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t seed = 100 + static_cast<std::uint64_t>(i);
+    Line("reacher", "scratch", "msrl", seed, ends[i]);
+    Line("reacher", "msrl", "msrl", seed, ends[i] + 0.08 * (i + 1));
+  }
+  const RunRecords records = ReadRunRecords(folder_);
+  const Analysis analysis = Analyse(records);
+  ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Average"}));
+  // the mean of a line over the first quarter is an eighth of its end
+  const ScoreCell scratch = Row(analysis, "scratch").auc[0].value();
+  EXPECT_NEAR(scratch.mean, 0.6 / 8, 1e-12);
+  EXPECT_NEAR(*scratch.std, 0.2 / 8, 1e-12);
+  EXPECT_EQ(scratch.n, 3);
+  EXPECT_NEAR(*scratch.iqm, 0.6 / 8, 1e-12);
+  EXPECT_EQ(scratch.paper->mean, 0.67);
+  EXPECT_NEAR(Row(analysis, "scratch").final_return[0]->mean, 0.6, 1e-12);
+  EXPECT_FALSE(Row(analysis, "sac").auc[0]);
+  // best mean final return: msrl with (0.48 + 0.96 + 0.84) / 3 = 0.76
+  EXPECT_NEAR(Row(analysis, "msrl").paper_style[0]->mean, 1.0 / 8, 1e-12);
+  EXPECT_NEAR(Row(analysis, "scratch").paper_style[0]->mean, 0.6 / 0.76 / 8, 1e-12);
+  // 80 % of it is 0.608: of scratch only the line to 0.8 gets there, after 760 steps
+  const ThresholdSummary steps = Row(analysis, "scratch").threshold[0].value();
+  EXPECT_EQ(steps.reached, 1);
+  EXPECT_EQ(steps.n, 3);
+  EXPECT_FALSE(steps.median);
+  EXPECT_EQ(analysis.scores[1].threshold_step, 800);
+  // msrl: 0.48 never, 0.96 after 633, 0.84 after 724
+  EXPECT_EQ(Row(analysis, "msrl").threshold[0]->median, 800.0);
+
+  ASSERT_EQ(analysis.gains.size(), 1u);
+  const GainEntry& gain = analysis.gains[0];
+  EXPECT_NEAR(gain.gain.mean, 0.16 / 8, 1e-12);
+  EXPECT_EQ(gain.gain.wins, 3);
+  EXPECT_EQ(gain.paper, 0.08);
+  // of nine pairs msrl wins 0.48 > 0.4; 0.96 and 0.84 over all three
+  EXPECT_NEAR(analysis.improvements[0].probability, 7.0 / 9, 1e-12);
+  EXPECT_EQ(analysis.verdicts[0].text, "too few seeds");
+}
+
+TEST_F(AnalysisTest, VerdictsNeedFiveSeedsAndAnIntervalWithoutZero) {
+  Sweep({"reacher", "hopper"}, {1, 2, 3, 4, 5});
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const double level = 0.3 + 0.1 * static_cast<double>(seed);
+    Line("reacher", "scratch", "msrl", seed, level);
+    Line("reacher", "msrl", "msrl", seed, level + 0.1 + 0.01 * static_cast<double>(seed));
+    Line("hopper", "scratch", "msrl", seed, level);
+    Line("hopper", "msrl", "msrl", seed, level + (seed % 2 == 0 ? 0.1 : -0.1));
+  }
+  const RunRecords records = ReadRunRecords(folder_);
+  const Analysis analysis = Analyse(records);
+  ASSERT_EQ(analysis.verdicts.size(), 3u);  // two tasks and all
+  EXPECT_EQ(analysis.verdicts[0].text, "clear gain");
+  EXPECT_EQ(analysis.verdicts[1].text, "not clear");
+  EXPECT_EQ(analysis.verdicts[2].task, kAllTasks);
+  EXPECT_NEAR(analysis.verdicts[2].gain.mean,
+              (analysis.verdicts[0].gain.mean + analysis.verdicts[1].gain.mean) / 2, 1e-12);
+  EXPECT_EQ(analysis.verdicts[2].gain.n, 10);
+  // not the paper's families: its average is no comparison
+  EXPECT_FALSE(analysis.gains[2].paper);
+  EXPECT_TRUE(analysis.gains[0].paper);
+}
+
+TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
+  Sweep({"reacher", "pusher", "hopper"});
+  for (const std::uint64_t seed : {100, 101, 102}) {
+    Line("reacher", "sac", "sac", seed, 0.4);
+    if (seed != 102) Line("pusher", "sac", "sac", seed, seed == 100 ? 0.6 : 0.8);
+    Line("reacher", "scratch", "msrl", seed, 0.4);
+    Line("pusher", "scratch", "msrl", seed, 0.4);
+    Line("hopper", "scratch", "msrl", seed, 0.8);
+  }
+  const RunRecords records = ReadRunRecords(folder_);
+  const Analysis analysis = Analyse(records);
+  ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Hopper", "Average"}));
+  const MethodRow& sac = Row(analysis, "sac");
+  EXPECT_NEAR(sac.auc[0]->mean, (0.5 + 0.6) / 2 / 8, 1e-12);
+  EXPECT_EQ(sac.auc[0]->n, 2);
+  EXPECT_NEAR(*sac.auc[0]->std, 0.1 / std::sqrt(2) / 8, 1e-12);
+  // no average over other families than the rest has
+  EXPECT_FALSE(sac.auc[1]);
+  EXPECT_FALSE(sac.auc[2]);
+  // families weigh the same, however many tasks they have
+  EXPECT_NEAR(Row(analysis, "scratch").auc[2]->mean, 0.6 / 8, 1e-12);
+  EXPECT_FALSE(Row(analysis, "scratch").auc[2]->std);
+}
+
+TEST_F(AnalysisTest, UnfinishedRunsCountAsFarAsTheyGot) {
+  Sweep({"reacher"});
+  Line("reacher", "sac", "sac", 100, 0.8);
+  Line("reacher", "sac", "sac", 101, 0.8, {.state = "interrupted", .stop = 300});
+  Line("reacher", "sac", "sac", 102, 0.8, {.state = "failed", .stop = 200});
+  const RunRecords records = ReadRunRecords(folder_);
+  const Analysis analysis = Analyse(records);
+  const MethodRow& sac = Row(analysis, "sac");
+  EXPECT_EQ(sac.auc[0]->n, 2);  // 250 steps are the window
+  EXPECT_EQ(sac.final_return[0]->n, 1);
+  ASSERT_EQ(analysis.curves.size(), 1u);
+  const Curve& curve = analysis.curves[0];
+  ASSERT_EQ(curve.steps.size(), 11u);
+  EXPECT_TRUE(curve.mean[2]);
+  EXPECT_FALSE(curve.mean[3]);
+  EXPECT_TRUE(curve.seeds[0].values[10]);
+  EXPECT_TRUE(curve.seeds[1].values[3]);
+  EXPECT_FALSE(curve.seeds[1].values[4]);
+}
+
+TEST_F(AnalysisTest, PoliciesThatWereNotRunHaveTheirMeasuredReturns) {
+  Sweep({"hopper"});
+  Line("hopper", "sac", "sac", 100, 0.5);
+  const RunRecords records = ReadRunRecords(folder_);
+  const Analysis analysis = Analyse(records);
+  const MethodRow& random = Row(analysis, "random");
+  EXPECT_DOUBLE_EQ(random.auc[0]->mean, 0.0);
+  EXPECT_EQ(random.auc[0]->n, 0);
+  const EnvSpec spec = MakeEnv("hopper")->spec();
+  ASSERT_TRUE(spec.still_return);
+  EXPECT_NEAR(Row(analysis, "still").auc[0]->mean,
+              analysis.tasks[0].Normalised(spec.still_return->value).value(), 1e-12);
+}
+
+TEST_F(AnalysisTest, OptionsOfTheUser) {
+  Sweep({"reacher"});
+  Line("reacher", "sac", "sac", 100, 0.8);
+  Line("reacher", "scratch", "msrl", 100, 0.4);
+  const RunRecords records = ReadRunRecords(folder_);
+  EXPECT_NEAR(Row(Analyse(records, {.few_shot = 1.0}), "sac").auc[0]->mean, 0.4, 1e-12);
+  EXPECT_NE(UserErrorText([&] { Analyse(records, {.few_shot = 0.0}); }).find("--few-shot is 0"),
+            std::string::npos);
+  EXPECT_NE(
+      UserErrorText([&] { Analyse(records, {.baseline = "sca"}); }).find("did you mean 'sac'"),
+      std::string::npos);
+  const Analysis analysis = Analyse(records, {.baseline = "scratch"});
+  const bool found =
+      std::any_of(analysis.gains.begin(), analysis.gains.end(), [](const GainEntry& entry) {
+        return entry.of.a == 0 && entry.of.b == 1 && std::abs(entry.gain.mean - 0.05) < 1e-12;
+      });
+  EXPECT_TRUE(found);
+}
+
+TEST_F(AnalysisTest, FairnessFromTheRecords) {
+  const auto item = [](const std::vector<FairnessItem>& items, const std::string& name) {
+    for (const FairnessItem& entry : items) {
+      if (entry.item == name) return entry;
+    }
+    return FairnessItem{"none", std::nullopt, ""};
+  };
+  Sweep({"reacher"}, {100, 101});
+  for (const char* method : {"scratch", "msrl", "shuffled"}) {
+    for (const std::uint64_t seed : {100, 101}) Line("reacher", method, "msrl", seed, 0.5);
+  }
+  for (const std::uint64_t seed : {100, 101}) Line("reacher", "sac", "sac", seed, 0.5);
+  {
+    const RunRecords records = ReadRunRecords(folder_);
+    const auto items = CheckFairness(records, Analyse(records));
+    ASSERT_EQ(items.size(), 10u);
+    EXPECT_EQ(item(items, "Target environments").ok, true);
+    EXPECT_EQ(item(items, "Target interaction budget").ok, true);
+    EXPECT_EQ(item(items, "Target evaluation").ok, true);
+    EXPECT_EQ(item(items, "Code version").ok, true);
+    EXPECT_EQ(item(items, "Source trajectories").ok, std::nullopt);
+    EXPECT_NE(item(items, "Target interaction budget").found.find("1000 steps (reacher); 8 runs"),
+              std::string::npos);
+  }
+  // one seed less, and another way to evaluate
+  fs::remove_all(folder_ / "reacher/sac/101");
+  Line("reacher", "msrl", "msrl", 100, 0.5, {.eval_episodes = 3});
+  const RunRecords records = ReadRunRecords(folder_);
+  const auto items = CheckFairness(records, Analyse(records));
+  EXPECT_EQ(item(items, "Target environments").ok, false);
+  EXPECT_NE(item(items, "Target environments").found.find("for sac"), std::string::npos);
+  EXPECT_EQ(item(items, "Target evaluation").ok, false);
+  EXPECT_EQ(item(items, "Target interaction budget").ok, true);
+}
+
+}  // namespace
+}  // namespace msrl::report
