@@ -217,8 +217,8 @@ export function makeData(kind) {
       });
     }
   }
-  const words = (g) => g.low > 0 ? 'a clear gain' : g.high < 0 ? 'a clear loss' :
-      'not clear: the interval contains zero';
+  const words = (g) => g.n < 5 ? 'too few seeds' : g.low > 0 ? 'clear gain' : g.high < 0 ? 'clear loss' :
+      'not clear';
   const rich = kind !== 'empty' && kind !== 'bare';
   const exhibits = rich ? envs.slice(0, 2).map((env) => env.name) : [];
   const own = transfer >= 0 ? methods[transfer].name : '';

@@ -316,18 +316,19 @@ test('gains: colour by what the interval shows, sorted within a comparison', asy
   const gain = (env, mean, low, high, b = 'scratch') =>
       ({env, a: 'msrl', b, mean, low, high, n: 5, wins: 3, paper: 0.08});
   data.gains = [gain('reacher', 0.05, 0.01, 0.09), gain('hopper', -0.05, -0.09, -0.01),
-                gain('antmaze-u', 0.01, -0.02, 0.04), gain('all', 0.0, -0.02, 0.02), gain('reacher', 0.9, 0.8, 1, 'sac')];
+                gain('antmaze-u', 0.01, -0.02, 0.04), gain('all', 0.0, -0.02, 0.02), gain('reacher', 0.9, 0.8, 1, 'sac'),
+                {...gain('hopper', 0.9, 0.8, 1, 'sac'), n: 4}];
   const {page, close} = await open(data);
   const table = page.locator('#gains table').first();
   const dots = await table.locator('tbody tr:not(.heading) svg').evaluateAll((all) => all.map((svg) =>
       ['up', 'down', 'unclear'].find((kind) => svg.querySelector('.dot').classList.contains(kind))));
-  assert.deepEqual(dots, ['up', 'down', 'unclear', 'unclear', 'up']);
-  assert.equal(await table.locator('tbody svg .rule.paper').count(), 5);
+  assert.deepEqual(dots, ['up', 'down', 'unclear', 'unclear', 'up', 'unclear']);
+  assert.equal(await table.locator('tbody svg .rule.paper').count(), 6);
   assert.match(await table.textContent(), /All targets.*\[−0\.020, 0\.020\]/s);
   const rows = () => table.locator('tbody tr').evaluateAll((all) => all.map((row) => row.querySelector('th').textContent));
   await table.getByRole('button', {name: 'Gain', exact: true}).click();
   assert.deepEqual(await rows(), ['MSRL + pretrained F init − MSRL from scratch', 'reacher', 'antmaze-u', 'All targets',
-                                  'hopper', 'MSRL + pretrained F init − SAC', 'reacher']);
+                                  'hopper', 'MSRL + pretrained F init − SAC', 'reacher', 'hopper']);
   await close();
 });
 
@@ -407,6 +408,21 @@ test('library: filter, order, choice and neighbours', async () => {
   assert.match(await near.textContent(), new RegExp(`#${nearest.id}${nearest.d.toFixed(3)}`));
   await near.getByRole('button').click();
   assert.match(await library.locator('.segment h3').textContent(), new RegExp(`#${nearest.id}$`));
+  await close();
+});
+
+test('verdicts say in words what is clear', async () => {
+  const data = makeData('small');
+  const verdict = (env, low, high, n, text) =>
+      ({env, comparison: 'msrl − scratch', gain: (low + high) / 2, low, high, n, text});
+  data.verdicts = [verdict('reacher', 0.01, 0.05, 5, 'clear gain'), verdict('hopper', 0.01, 0.05, 4, 'too few seeds'),
+                   verdict('antmaze-u', -0.2, -0.1, 5, 'clear loss'), verdict('all', -0.1, 0.1, 5, 'not clear')];
+  const {page, close} = await open(data);
+  assert.equal(await page.textContent('#verdict h3'), 'MSRL + pretrained F init − MSRL from scratch ' +
+               'clearly better on 1, clearly worse on 1, too few seeds on 1 of 3 targets');
+  assert.deepEqual(await page.$$eval('#verdict li', (all) => all.map((li) => li.className.split(' ')[0])),
+                   ['up', 'unclear', 'down', 'unclear']);
+  assert.match(await page.textContent('#verdict ul'), /hopper\+0\.030.*too few seeds\[0\.010, 0\.050\], n = 4/);
   await close();
 });
 

@@ -69,12 +69,13 @@ export function themeSwitch(): HTMLElement {
 }
 
 function summary(verdicts: Verdict[]): string {
-  const kinds = verdicts.map((v) => tone(v.low, v.high));
+  const kinds = verdicts.map((v) => /too few/.test(v.text) ? 'few' : tone(v.low, v.high, v.n));
   const of = (kind: string) => kinds.filter((k) => k === kind).length;
   const parts = [
     of('up') > 0 ? `clearly better on ${of('up')}` : '',
     of('down') > 0 ? `clearly worse on ${of('down')}` : '',
     of('unclear') > 0 ? `not clear on ${of('unclear')}` : '',
+    of('few') > 0 ? `too few seeds on ${of('few')}` : '',
   ].filter(Boolean);
   return `${parts.join(', ')} of ${plural(verdicts.length, 'target')}`;
 }
@@ -103,7 +104,7 @@ export function verdictPanel(report: Report): Panel | null {
           h('h3', {}, titled(comparison, report),
             single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single)}`) : null),
           h('ul', {class: 'verdicts'}, ...own.map((v) => {
-            const kind = tone(v.low, v.high);
+            const kind = tone(v.low, v.high, v.n);
             const negative = isNumber(v.gain) && v.gain < 0 ? ' negative' : '';
             return h('li', {class: kind + negative},
                      h('span', {class: 'verdict-env'}, target(v.env, report)),
@@ -251,7 +252,7 @@ export function predictorPanel(report: Report): Panel | null {
           column('Amplitude', 'amplitude', 'Of the differences; mean and range over seeds'),
           {title: 'Seeds', kind: 'number', value: (row) => row.own.length},
           {title: 'Gain that followed', kind: 'number', value: (row) => row.gain?.mean,
-           cell: (row) => h('span', {class: `value ${tone(row.gain?.low, row.gain?.high)}`},
+           cell: (row) => h('span', {class: `value ${tone(row.gain?.low, row.gain?.high, row.gain?.n)}`},
                             signed(row.gain?.mean))},
         ],
       }));

@@ -250,7 +250,11 @@ export function target(env: string, report: Report): Child {
   return whole ? h('strong', {}, 'All targets') : env;
 }
 
-export function tone(low: Maybe, high: Maybe): string {
+// Below this number of pairs an interval is no proof; msrl/report/analysis.cc judges alike.
+const kMinPairs = 5;
+
+export function tone(low: Maybe, high: Maybe, pairs: Maybe = null): string {
+  if (isNumber(pairs) && pairs < kMinPairs) return 'unclear';
   if (isNumber(low) && low > 0) return 'up';
   if (isNumber(high) && high < 0) return 'down';
   return 'unclear';
@@ -281,11 +285,11 @@ export function gainsPanel(report: Report): Panel | null {
        export: [['target', (g) => g.env], ['a', (g) => g.a], ['b', (g) => g.b]]},
       {title: 'Gain in AUC with its 95% interval', kind: 'plot', value: () => null,
        head: () => stripAxis(axis), cell: (g) => {
-         const kind = `${tone(g.low, g.high)} ${isNumber(g.mean) && g.mean < 0 ? 'negative' : ''}`;
+         const kind = `${tone(g.low, g.high, g.n)} ${isNumber(g.mean) && g.mean < 0 ? 'negative' : ''}`;
          return strip(axis, [{value: g.mean, kind}], {low: g.low, high: g.high, kind}, rules(g));
        }},
       {title: 'Gain', kind: 'number', value: (g) => g.mean,
-       cell: (g) => h('span', {class: `value ${tone(g.low, g.high)}`}, signed(g.mean)),
+       cell: (g) => h('span', {class: `value ${tone(g.low, g.high, g.n)}`}, signed(g.mean)),
        export: [['gain', (g) => g.mean]]},
       {title: '95% interval', kind: 'number', value: (g) => g.low,
        cell: (g) => interval(g.low, g.high), export: [['low', (g) => g.low], ['high', (g) => g.high]]},
@@ -330,7 +334,7 @@ export function gainsPanel(report: Report): Panel | null {
   }
   return panel('gains', 'Gains', 'Gains',
       'Difference of the few-shot AUC between two methods, paired by seed. An interval that contains ' +
-      'zero does not show a gain. Filled blue: clearly better; orange: worse; the dashed line is ' +
-      'the paper’s gain.',
+      'zero does not show a gain, nor do fewer than five pairs. Filled: clear; orange: worse; dashed ' +
+      'line: the paper’s gain.',
       ...content);
 }
