@@ -205,9 +205,12 @@ TEST_F(CliTest, EnvsListsAndShowsEnvironments) {
 
 TEST_F(CliTest, DiagnoseWritesRowsAndPictures) {
   const fs::path figures = folder_ / "figures";
-  const Outcome outcome = Run("diagnose --json --figures " + figures.string() +
-                              " --set seeds=1 --set queries=20 --set first_seed=0");
+  const fs::path record = folder_ / "diagnose.json";
+  const Outcome outcome =
+      Run("diagnose --json --figures " + figures.string() + " --record " + record.string() +
+          " --set seeds=1 --set queries=20 --set first_seed=0");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Slurp(record), outcome.out);
   EXPECT_EQ(outcome.err, "");  // no progress line where there is no terminal
   const nlohmann::json rows = nlohmann::json::parse(outcome.out).at("rows");
   std::map<std::string, double> paper;
@@ -317,8 +320,10 @@ TEST_F(CliTest, CollectsDescribesAndPretrains) {
 
   const std::string data = " --data " + train + " --held-out " + held_out;
   const Outcome outcome =
-      Run("pretrain" + data + " --updates 20 --seeds 2 --first-seed 7 --json --out " + branch);
+      Run("pretrain" + data + " --updates 20 --seeds 2 --first-seed 7 --json --record " +
+          (folder_ / "pretrain.json").string() + " --out " + branch);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Slurp(folder_ / "pretrain.json"), outcome.out);
   const auto report = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(report["rows"].size(), 5u);
   for (const auto& row : report["rows"]) {

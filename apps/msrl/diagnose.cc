@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "msrl/core/config.h"
+#include "msrl/data/atomic_file.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/figures.h"
 #include "progress.h"
@@ -19,6 +20,7 @@ struct DiagnoseOptions {
   std::vector<std::string> families;
   std::vector<std::string> settings;
   std::string figures;
+  std::string record;
   bool json = false;
 };
 
@@ -87,6 +89,7 @@ void RunDiagnose(const DiagnoseOptions& options) {
   if (!options.figures.empty()) {
     WriteFigures(options.figures, static_cast<std::uint64_t>(config.first_seed));
   }
+  if (!options.record.empty()) WriteFileAtomically(options.record, ToJson(rows, config) + "\n");
   if (options.json) {
     fmt::print("{}\n", ToJson(rows, config));
     return;
@@ -111,6 +114,7 @@ void AddDiagnose(CLI::App& app) {
   command->add_option("FAMILY", options->families, "Families to diagnose");
   command->add_option("--set", options->settings, "key=value")->allow_extra_args(false);
   command->add_option("--figures", options->figures, "Write one picture per family to this folder");
+  command->add_option("--record", options->record, "Write the rows as JSON to this file too");
   command->add_flag("--json", options->json, "Rows as JSON");
   command->callback([options] { RunDiagnose(*options); });
 }

@@ -10,6 +10,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
+#include "msrl/data/atomic_file.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain.h"
 #include "msrl/transfer/pretrain_table.h"
@@ -32,6 +33,7 @@ struct PretrainOptions {
   int seeds = 1;
   std::uint64_t first_seed = 0;
   std::string out;
+  std::string record;
   bool json = false;
 };
 
@@ -162,8 +164,10 @@ void RunPretrain(const PretrainOptions& options) {
     }
   }
   line.Show(100 * total, 100 * total);
+  const std::string json = ToJson(rows, config, train_hash, validation_hash) + "\n";
+  if (!options.record.empty()) WriteFileAtomically(options.record, json);
   if (options.json) {
-    fmt::print("{}\n", ToJson(rows, config, train_hash, validation_hash));
+    fmt::print("{}", json);
     return;
   }
   fmt::print(
@@ -211,6 +215,7 @@ void AddPretrain(CLI::App& app) {
   command->add_option("--first-seed", options->first_seed, "The first of them (0)");
   command->add_option("--out", options->out,
                       "Write the branch of the row 'mixed', or of the only row, here");
+  command->add_option("--record", options->record, "Write the rows as JSON to this file too");
   command->add_flag("--json", options->json, "Rows as JSON");
   command->callback([options] { RunPretrain(*options); });
 }
