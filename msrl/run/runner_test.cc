@@ -470,7 +470,7 @@ TEST_F(RunnerTest, DirectoriesAreGuarded) {
             std::string::npos);
   EXPECT_NE(UserErrorText([&] {
               RunDirectory::OpenForWriting(folder_ / "a");
-            }).find("by another process"),
+            }).find("is being run by process "),
             std::string::npos);
   fs::create_directory(folder_ / "full");
   Spill(folder_ / "full" / "thesis.tex", "years of work");

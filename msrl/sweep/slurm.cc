@@ -411,7 +411,8 @@ std::map<std::string, QueuedIndices> ParseQueue(std::string_view text) {
     return -1;
   };
   try {
-    for (const Json& job : Json::parse(text).at("jobs")) {
+    const Json document = Json::parse(text);
+    for (const Json& job : document.at("jobs")) {
       const Json& state = job.at("job_state");
       const std::string name =
           state.is_array() ? state.at(0).get<std::string>() : state.get<std::string>();

@@ -124,7 +124,7 @@ TEST(SweepSpecTest, EveryMistakeIsNamedWithItsLine) {
       {"seeds = \"3-5\"", "seeds = [-1]", "my.toml:3: seeds must be a list of numbers from 0"},
       {"seeds = \"3-5\"", "seeds = \"0-9999999\"", "more than 10000 seeds"},
       {"seeds = \"3-5\"", "seeds = 1.5", "my.toml:3: seeds must be a list"},
-      {"steps = 1000\n", "", "my.toml:20: [[env]] 'reacher' needs steps"},
+      {"steps = 1000\n", "", "my.toml:19: [[env]] 'reacher' needs steps"},
       {"steps = 1000", "steps = 0", "my.toml:4: steps is 0; it must be 1 to"},
       {"steps = 1000", "steps = \"many\"", "my.toml:4: steps must be a whole number"},
       {"steps = 1000", "few_shot = 2.0", "my.toml:4: few_shot is 2; it must be above 0"},
