@@ -14,6 +14,7 @@ import {Column, tableBlock} from './table';
 import {currentScheme, Scheme, setScheme} from './theme';
 
 const kProblemsShown = 8;
+const kComparisonsShown = 3;
 
 function commandBlock(commands: string[]): HTMLElement {
   return h('div', {class: 'commands'}, ...commands.map((command) => h('div', {class: 'command'},
@@ -95,28 +96,29 @@ export function verdictPanel(report: Report): Panel | null {
   if (verdicts.length === 0) return null;
   const axis = niceAxis(verdicts.flatMap((v) => [v.gain, v.low, v.high]), [0], 4);
   const comparisons = [...new Set(verdicts.map((v) => v.comparison))];
+  const cards = (comparison: string): HTMLElement[] => {
+    const own = verdicts.filter((v) => v.comparison === comparison);
+    const single = own.filter((v) => typeof target(v.env, report) === 'string');
+    const title = h('h3', {}, titled(comparison, report),
+                    single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single)}`) : null);
+    return [title, h('ul', {class: 'verdicts'}, ...own.map((v) => {
+      const kind = tone(v.low, v.high, v.n);
+      const colours = kind + (isNumber(v.gain) && v.gain < 0 ? ' negative' : '');
+      return h('li', {class: colours},
+               h('span', {class: 'verdict-env'}, target(v.env, report)),
+               h('span', {class: 'verdict-gain num'}, signed(v.gain)),
+               strip(axis, [{value: v.gain, kind: colours}],
+                     {low: v.low, high: v.high, kind: colours}, [{value: 0, kind: 'zero'}]),
+               h('span', {class: 'verdict-words'}, v.text),
+               h('span', {class: 'muted num'}, `${interval(v.low, v.high)}, n = ${count(v.n)}`));
+    }))];
+  };
+  const rest = comparisons.slice(kComparisonsShown);
   return panel('verdict', 'Does the transferred start help?', 'Verdict',
       'Gain in few-shot AUC, paired by seed, with its 95% interval.',
-      ...comparisons.flatMap((comparison) => {
-        const own = verdicts.filter((v) => v.comparison === comparison);
-        const single = own.filter((v) => typeof target(v.env, report) === 'string');
-        return [
-          h('h3', {}, titled(comparison, report),
-            single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single)}`) : null),
-          h('ul', {class: 'verdicts'}, ...own.map((v) => {
-            const kind = tone(v.low, v.high, v.n);
-            const negative = isNumber(v.gain) && v.gain < 0 ? ' negative' : '';
-            return h('li', {class: kind + negative},
-                     h('span', {class: 'verdict-env'}, target(v.env, report)),
-                     h('span', {class: 'verdict-gain num'}, signed(v.gain)),
-                     strip(axis, [{value: v.gain, kind: kind + negative}],
-                           {low: v.low, high: v.high, kind: kind + negative},
-                           [{value: 0, kind: 'zero'}]),
-                     h('span', {class: 'verdict-words'}, v.text),
-                     h('span', {class: 'muted num'}, `${interval(v.low, v.high)}, n = ${count(v.n)}`));
-          })),
-        ];
-      }));
+      ...comparisons.slice(0, kComparisonsShown).flatMap(cards),
+      rest.length > 0 ? h('details', {}, h('summary', {}, `${plural(rest.length, 'comparison')} more`),
+                          ...rest.flatMap(cards)) : null);
 }
 
 const kPretraining: [string, string, string][] = [
