@@ -30,9 +30,19 @@ const chromiumPath = option('chromium');
 mkdirSync(out, {recursive: true});
 let browser;
 before(async () => {
-  browser = await chromium.launch({executablePath: chromiumPath, args: [
-    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-    '--disable-background-networking', '--disable-component-update', '--disable-sync']});
+  browser = await chromium.launch({
+    executablePath: chromiumPath,
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
 });
 after(() => browser?.close());
 
@@ -55,14 +65,21 @@ async function open(data, {width = 1280, scheme = 'light', html, timeout = 30000
   return {page, seen, close: () => context.close().then(() => rmSync(file))};
 }
 
-const settle = (page) => page.evaluate(() => new Promise((done) =>
-    requestAnimationFrame(() => requestAnimationFrame(done))));
+const settle = (page) =>
+  page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
 
 // Pixels of a canvas: how many have this colour, how many colours there are, and a hash.
-const pixels = (page, selector, colour = null) => page.locator(selector).first().evaluate(
-    (canvas, wanted) => {
+const pixels = (page, selector, colour = null) =>
+  page
+    .locator(selector)
+    .first()
+    .evaluate((canvas, wanted) => {
       // from a copy: reading the original often makes the browser complain
-      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {
+        willReadFrequently: true,
+      });
       copy.drawImage(canvas, 0, 0);
       const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
       const rgb = wanted && [1, 3, 5].map((i) => parseInt(wanted.slice(i, i + 2), 16));
@@ -73,23 +90,35 @@ const pixels = (page, selector, colour = null) => page.locator(selector).first()
         const value = (data[i] << 16) | (data[i + 1] << 8) | data[i + 2];
         if (data[i + 3] > 0) colours.add(value);
         hash = (Math.imul(hash, 31) + value + data[i + 3]) | 0;
-        if (rgb && data[i + 3] === 255 && rgb.every((v, k) => Math.abs(v - data[i + k]) <= 2)) count += 1;
+        if (rgb && data[i + 3] === 255 && rgb.every((v, k) => Math.abs(v - data[i + k]) <= 2))
+          count += 1;
       }
       return {count, colours: colours.size, hash};
     }, colour);
 
 const kChart = '.chart canvas:not(.swatch)';
-const kBlue = '#0067a5';  // the method that the report is about, in the light theme
+const kBlue = '#0067a5'; // the method that the report is about, in the light theme
 
 test('the sources have right types', () => {
   const config = join(out, 'tsconfig.json');
-  writeFileSync(config, JSON.stringify({
-    extends: join(source, 'tsconfig.json'),
-    compilerOptions: {paths: {
-      uplot: [join(option('page-modules'), 'node_modules/uplot/dist/uPlot.d.ts')]}},
-    include: [join(source, 'src/**/*.ts')]}));
+  writeFileSync(
+    config,
+    JSON.stringify({
+      extends: join(source, 'tsconfig.json'),
+      compilerOptions: {
+        paths: {
+          uplot: [join(option('page-modules'), 'node_modules/uplot/dist/uPlot.d.ts')],
+        },
+      },
+      include: [join(source, 'src/**/*.ts')],
+    }),
+  );
   try {
-    execFileSync(process.execPath, [join(option('test-modules'), 'node_modules/typescript/bin/tsc'), '-p', config]);
+    execFileSync(process.execPath, [
+      join(option('test-modules'), 'node_modules/typescript/bin/tsc'),
+      '-p',
+      config,
+    ]);
   } catch (error) {
     assert.fail(String(error.stdout || error));
   }
@@ -97,10 +126,16 @@ test('the sources have right types', () => {
 
 test('the template is one file with one place for data, a policy and the licence', () => {
   assert.equal(template.split('"__MSRL_DATA__"').length, 2);
-  assert.match(template, /Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:/);
+  assert.match(
+    template,
+    /Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:/,
+  );
   assert.match(template, /Copyright \(c\) 2022 Leon Sorokin/);
   assert.match(template, /The above copyright notice and this permission notice/);
-  assert.doesNotMatch(template, /<(script|img|iframe)[^>]+src=|<link[^>]+href="(?!data:)|@import|url\((?!data:)/);
+  assert.doesNotMatch(
+    template,
+    /<(script|img|iframe)[^>]+src=|<link[^>]+href="(?!data:)|@import|url\((?!data:)/,
+  );
 });
 
 test('the empty template says what it is', async () => {
@@ -110,22 +145,37 @@ test('the empty template says what it is', async () => {
   await close();
 });
 
-for (const [kind, ...schemes] of [['small', 'light', 'dark'], ['hostile', 'light'], ['bare', 'dark'], ['empty', 'light']]) {
+for (const [kind, ...schemes] of [
+  ['small', 'light', 'dark'],
+  ['hostile', 'light'],
+  ['bare', 'dark'],
+  ['empty', 'light'],
+]) {
   for (const scheme of schemes) {
     test(`${kind}, ${scheme}: draws in silence, passes axe, fits a phone`, async () => {
       const data = makeData(kind);
-      for (const library of data.library) library.segments.length = 12;  // axe is slow
+      for (const library of data.library) library.segments.length = 12; // axe is slow
       const {page, seen, close} = await open(data, {scheme});
       await page.screenshot({path: join(out, `${kind}-${scheme}.png`), fullPage: true});
       await page.evaluate(axe);
       const result = await page.evaluate(() => window.axe.run(document));
-      const bad = result.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
-          .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.failureSummary}`).join(' | ')}`);
+      const bad = result.violations
+        .filter((v) => ['serious', 'critical'].includes(v.impact))
+        .map(
+          (v) =>
+            `${v.id}: ${v.nodes
+              .slice(0, 3)
+              .map((n) => `${n.target} ${n.failureSummary}`)
+              .join(' | ')}`,
+        );
       assert.deepEqual(bad, []);
       await page.setViewportSize({width: 390, height: 844});
       await settle(page);
       await page.screenshot({path: join(out, `${kind}-${scheme}-phone.png`), fullPage: true});
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 390, 'wider than a phone');
+      assert.ok(
+        (await page.evaluate(() => document.documentElement.scrollWidth)) <= 390,
+        'wider than a phone',
+      );
       assert.deepEqual(seen, []);
       await close();
     });
@@ -133,12 +183,29 @@ for (const [kind, ...schemes] of [['small', 'light', 'dark'], ['hostile', 'light
 }
 
 test('every panel is there, and only explained ones are missing', async () => {
-  const panels = ['verdict', 'curves', 'main', 'gains', 'controls', 'ablations', 'pretraining', 'diagnostics',
-                  'matrix', 'library', 'obstruction', 'predictor', 'cost', 'fairness', 'reproduce'];
+  const panels = [
+    'verdict',
+    'curves',
+    'main',
+    'gains',
+    'controls',
+    'ablations',
+    'pretraining',
+    'diagnostics',
+    'matrix',
+    'library',
+    'obstruction',
+    'predictor',
+    'cost',
+    'fairness',
+    'reproduce',
+  ];
   const full = await open(makeData('small'));
   assert.deepEqual(await full.page.$$eval('main section', (all) => all.map((s) => s.id)), panels);
-  assert.deepEqual(await full.page.$$eval('nav a', (all) => all.map((a) => a.getAttribute('href'))),
-                   panels.map((id) => `#${id}`));
+  assert.deepEqual(
+    await full.page.$$eval('nav a', (all) => all.map((a) => a.getAttribute('href'))),
+    panels.map((id) => `#${id}`),
+  );
   assert.match(await full.page.textContent('.problems'), /2 problems.*critic loss is nan/s);
   assert.match(await full.page.textContent('.counts'), /1 failed.*2 missing/s);
   assert.match(await full.page.textContent('.top .commands'), /msrl sweep configs\/quick\.toml/);
@@ -177,14 +244,23 @@ test('curves: methods, families, scale, seeds and the readout', async () => {
   await page.locator('[data-family=Hopper] input').check();
 
   const chart = page.locator('.chart[data-env=reacher] .chart-canvas');
-  assert.match(await chart.getAttribute('aria-label'), /reacher, normalised.*MSRL \+ pretrained F init 0\.\d\d/);
+  assert.match(
+    await chart.getAttribute('aria-label'),
+    /reacher, normalised.*MSRL \+ pretrained F init 0\.\d\d/,
+  );
   await page.locator('#curves').getByLabel('Return', {exact: true}).check();
   await settle(page);
-  assert.match(await chart.getAttribute('aria-label'), /reacher, raw.*MSRL \+ pretrained F init −\d\d/);
+  assert.match(
+    await chart.getAttribute('aria-label'),
+    /reacher, raw.*MSRL \+ pretrained F init −\d\d/,
+  );
   await page.locator('#curves').getByLabel('Success').check();
   await settle(page);
   assert.match(await page.textContent('.chart[data-env=reacher]'), /defines no success/);
-  assert.match(await page.locator('.chart[data-env=antmaze-u] .chart-canvas').getAttribute('aria-label'), /SAC 0\.\d\d/);
+  assert.match(
+    await page.locator('.chart[data-env=antmaze-u] .chart-canvas').getAttribute('aria-label'),
+    /SAC 0\.\d\d/,
+  );
   await page.locator('#curves').getByLabel('Normalised').check();
   await page.locator('#curves').getByLabel('Seeds').check();
   await settle(page);
@@ -222,7 +298,11 @@ test('curves: methods, families, scale, seeds and the readout', async () => {
 test('dark mode changes the page and redraws the charts', async () => {
   const {page, seen, close} = await open(makeData('small'));
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  const [light, chart, heat] = [await ground(), await pixels(page, kChart), await pixels(page, '#matrix-heat')];
+  const [light, chart, heat] = [
+    await ground(),
+    await pixels(page, kChart),
+    await pixels(page, '#matrix-heat'),
+  ];
   await page.locator('#theme').getByLabel('Dark').check();
   await settle(page);
   assert.notEqual(await ground(), light);
@@ -248,21 +328,40 @@ test('main table: figures, order, CSV', async () => {
   const data = makeData('small');
   const {page, close} = await open(data);
   const table = page.locator('#main table');
-  const column = () => table.locator('tbody tr').evaluateAll((rows) => rows.map((row) =>
-      Number(row.querySelector('td .value, td .muted').firstChild.textContent.replace('−', '-'))));
-  const names = () => table.locator('tbody tr').evaluateAll((rows) => rows.map((row) =>
-      row.querySelector('.method').textContent));
+  const column = () =>
+    table
+      .locator('tbody tr')
+      .evaluateAll((rows) =>
+        rows.map((row) =>
+          Number(
+            row.querySelector('td .value, td .muted').firstChild.textContent.replace('−', '-'),
+          ),
+        ),
+      );
+  const names = () =>
+    table
+      .locator('tbody tr')
+      .evaluateAll((rows) => rows.map((row) => row.querySelector('.method').textContent));
   const given = await names();
-  assert.deepEqual(given, data.methods.map((method) => method.title));
+  assert.deepEqual(
+    given,
+    data.methods.map((method) => method.title),
+  );
   const head = table.locator('thead').getByRole('button', {name: data.main.columns[0]});
   await head.click();
   const down = await column();
-  assert.deepEqual(down, [...down].sort((a, b) => b - a));
+  assert.deepEqual(
+    down,
+    [...down].sort((a, b) => b - a),
+  );
   assert.equal(await table.locator('th[aria-sort=descending]').count(), 1);
   assert.notDeepEqual(await names(), given);
   await head.click();
   const up = await column();
-  assert.deepEqual(up, [...up].sort((a, b) => a - b));
+  assert.deepEqual(
+    up,
+    [...up].sort((a, b) => a - b),
+  );
   await head.click();
   assert.deepEqual(await names(), given);
 
@@ -272,7 +371,10 @@ test('main table: figures, order, CSV', async () => {
   await page.locator('#main').getByLabel('Paper’s figures').uncheck();
   assert.equal(await text(), `${cell.mean.toFixed(2)} ±${cell.std.toFixed(2)}`);
   await page.locator('#main').getByLabel('IQM').check();
-  assert.equal(await text(), `${cell.iqm.toFixed(2)}[${cell.low.toFixed(2)}, ${cell.high.toFixed(2)}]`);
+  assert.equal(
+    await text(),
+    `${cell.iqm.toFixed(2)}[${cell.low.toFixed(2)}, ${cell.high.toFixed(2)}]`,
+  );
   await page.locator('#main').getByLabel('Steps to 80%').check();
   assert.match(await table.textContent(), /never0 of 5/);
   assert.match(await table.textContent(), /\dk4 of 5/);
@@ -281,14 +383,24 @@ test('main table: figures, order, CSV', async () => {
   await page.locator('#main').getByLabel('AUC', {exact: true}).check();
 
   await page.evaluate(() => {
-    Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (copied) => { window.copied = copied; }}});
+    Object.defineProperty(navigator, 'clipboard', {
+      value: {
+        writeText: async (copied) => {
+          window.copied = copied;
+        },
+      },
+    });
   });
   await page.locator('[data-method=sac] input').uncheck();
   await page.locator('#curves').getByRole('button', {name: 'Copy as CSV'}).click();
   const curves = data.curves.filter((curve) => curve.method !== 'sac');
   const points = (await page.evaluate(() => window.copied)).trim().split('\n');
   assert.equal(points.length, 1 + curves.reduce((sum, curve) => sum + curve.steps.length, 0));
-  assert.ok(points[2].startsWith(`${curves[0].env},${curves[0].method},${curves[0].steps[1]},${curves[0].mean[1]},`));
+  assert.ok(
+    points[2].startsWith(
+      `${curves[0].env},${curves[0].method},${curves[0].steps[1]},${curves[0].mean[1]},`,
+    ),
+  );
   await page.locator('#main').getByRole('button', {name: 'Copy as CSV'}).click();
   const lines = (await page.evaluate(() => window.copied)).trim().split('\n');
   assert.equal(lines.length, 1 + data.methods.length);
@@ -299,13 +411,28 @@ test('main table: figures, order, CSV', async () => {
 
 test('a figure is bold only if its interval lies above all others', async () => {
   const data = makeData('small');
-  const spread = (mean, half) => ({mean, std: half, n: 5, iqm: mean, low: mean - half, high: mean + half, paper: null});
+  const spread = (mean, half) => ({
+    mean,
+    std: half,
+    n: 5,
+    iqm: mean,
+    low: mean - half,
+    high: mean + half,
+    paper: null,
+  });
   data.main.rows.forEach((row, m) => {
-    row.cells = row.cells.map((_, c) => spread(m === 2 ? 0.6 : 0.5 - m / 100, c === 0 ? 0.01 : 0.3));
+    row.cells = row.cells.map((_, c) =>
+      spread(m === 2 ? 0.6 : 0.5 - m / 100, c === 0 ? 0.01 : 0.3),
+    );
   });
   const {page, close} = await open(data);
-  const bold = await page.locator('#main tbody tr').evaluateAll((rows) => rows.map((row) =>
-      [...row.querySelectorAll('td')].map((cell) => cell.querySelector('.best') !== null)));
+  const bold = await page
+    .locator('#main tbody tr')
+    .evaluateAll((rows) =>
+      rows.map((row) =>
+        [...row.querySelectorAll('td')].map((cell) => cell.querySelector('.best') !== null),
+      ),
+    );
   assert.deepEqual(bold[2].slice(0, 4), [true, false, false, false]);
   assert.equal(bold.flat().filter(Boolean).length, 1);
   await close();
@@ -313,22 +440,54 @@ test('a figure is bold only if its interval lies above all others', async () => 
 
 test('gains: colour by what the interval shows, sorted within a comparison', async () => {
   const data = makeData('small');
-  const gain = (env, mean, low, high, b = 'scratch') =>
-      ({env, a: 'msrl', b, mean, low, high, n: 5, wins: 3, paper: 0.08});
-  data.gains = [gain('reacher', 0.05, 0.01, 0.09), gain('hopper', -0.05, -0.09, -0.01),
-                gain('antmaze-u', 0.01, -0.02, 0.04), gain('all', 0.0, -0.02, 0.02), gain('reacher', 0.9, 0.8, 1, 'sac'),
-                {...gain('hopper', 0.9, 0.8, 1, 'sac'), n: 4}];
+  const gain = (env, mean, low, high, b = 'scratch') => ({
+    env,
+    a: 'msrl',
+    b,
+    mean,
+    low,
+    high,
+    n: 5,
+    wins: 3,
+    paper: 0.08,
+  });
+  data.gains = [
+    gain('reacher', 0.05, 0.01, 0.09),
+    gain('hopper', -0.05, -0.09, -0.01),
+    gain('antmaze-u', 0.01, -0.02, 0.04),
+    gain('all', 0.0, -0.02, 0.02),
+    gain('reacher', 0.9, 0.8, 1, 'sac'),
+    {...gain('hopper', 0.9, 0.8, 1, 'sac'), n: 4},
+  ];
   const {page, close} = await open(data);
   const table = page.locator('#gains table').first();
-  const dots = await table.locator('tbody tr:not(.heading) svg').evaluateAll((all) => all.map((svg) =>
-      ['up', 'down', 'unclear'].find((kind) => svg.querySelector('.dot').classList.contains(kind))));
+  const dots = await table
+    .locator('tbody tr:not(.heading) svg')
+    .evaluateAll((all) =>
+      all.map((svg) =>
+        ['up', 'down', 'unclear'].find((kind) =>
+          svg.querySelector('.dot').classList.contains(kind),
+        ),
+      ),
+    );
   assert.deepEqual(dots, ['up', 'down', 'unclear', 'unclear', 'up', 'unclear']);
   assert.equal(await table.locator('tbody svg .rule.paper').count(), 6);
   assert.match(await table.textContent(), /All targets.*\[−0\.020, 0\.020\]/s);
-  const rows = () => table.locator('tbody tr').evaluateAll((all) => all.map((row) => row.querySelector('th').textContent));
+  const rows = () =>
+    table
+      .locator('tbody tr')
+      .evaluateAll((all) => all.map((row) => row.querySelector('th').textContent));
   await table.getByRole('button', {name: 'Gain', exact: true}).click();
-  assert.deepEqual(await rows(), ['MSRL + pretrained F init − MSRL from scratch', 'reacher', 'antmaze-u', 'All targets',
-                                  'hopper', 'MSRL + pretrained F init − SAC', 'reacher', 'hopper']);
+  assert.deepEqual(await rows(), [
+    'MSRL + pretrained F init − MSRL from scratch',
+    'reacher',
+    'antmaze-u',
+    'All targets',
+    'hopper',
+    'MSRL + pretrained F init − SAC',
+    'reacher',
+    'hopper',
+  ]);
   await close();
 });
 
@@ -402,8 +561,13 @@ test('library: filter, order, choice and neighbours', async () => {
   await rows.nth(1).getByRole('button').click();
   const own = data.library[0].segments[1];
   assert.match(await library.locator('.segment h3').textContent(), new RegExp(`#${own.id}$`));
-  const nearest = data.library[0].segments.filter((g) => g !== own).map((g) => ({
-    id: g.id, d: Math.hypot(...g.entry.map((v, i) => v - own.entry[i]))})).sort((a, b) => a.d - b.d)[0];
+  const nearest = data.library[0].segments
+    .filter((g) => g !== own)
+    .map((g) => ({
+      id: g.id,
+      d: Math.hypot(...g.entry.map((v, i) => v - own.entry[i])),
+    }))
+    .sort((a, b) => a.d - b.d)[0];
   const near = library.getByRole('region', {name: 'Nearest segments'}).locator('tbody tr').first();
   assert.match(await near.textContent(), new RegExp(`#${nearest.id}${nearest.d.toFixed(3)}`));
   await near.getByRole('button').click();
@@ -413,16 +577,35 @@ test('library: filter, order, choice and neighbours', async () => {
 
 test('verdicts say in words what is clear', async () => {
   const data = makeData('small');
-  const verdict = (env, low, high, n, text) =>
-      ({env, comparison: 'msrl − scratch', gain: (low + high) / 2, low, high, n, text});
-  data.verdicts = [verdict('reacher', 0.01, 0.05, 5, 'clear gain'), verdict('hopper', 0.01, 0.05, 4, 'too few seeds'),
-                   verdict('antmaze-u', -0.2, -0.1, 5, 'clear loss'), verdict('all', -0.1, 0.1, 5, 'not clear')];
+  const verdict = (env, low, high, n, text) => ({
+    env,
+    comparison: 'msrl − scratch',
+    gain: (low + high) / 2,
+    low,
+    high,
+    n,
+    text,
+  });
+  data.verdicts = [
+    verdict('reacher', 0.01, 0.05, 5, 'clear gain'),
+    verdict('hopper', 0.01, 0.05, 4, 'too few seeds'),
+    verdict('antmaze-u', -0.2, -0.1, 5, 'clear loss'),
+    verdict('all', -0.1, 0.1, 5, 'not clear'),
+  ];
   const {page, close} = await open(data);
-  assert.equal(await page.textContent('#verdict h3'), 'MSRL + pretrained F init − MSRL from scratch ' +
-               'clearly better on 1, clearly worse on 1, too few seeds on 1 of 3 targets');
-  assert.deepEqual(await page.$$eval('#verdict li', (all) => all.map((li) => li.className.split(' ')[0])),
-                   ['up', 'unclear', 'down', 'unclear']);
-  assert.match(await page.textContent('#verdict ul'), /hopper\+0\.030.*too few seeds\[0\.010, 0\.050\], n = 4/);
+  assert.equal(
+    await page.textContent('#verdict h3'),
+    'MSRL + pretrained F init − MSRL from scratch ' +
+      'clearly better on 1, clearly worse on 1, too few seeds on 1 of 3 targets',
+  );
+  assert.deepEqual(
+    await page.$$eval('#verdict li', (all) => all.map((li) => li.className.split(' ')[0])),
+    ['up', 'unclear', 'down', 'unclear'],
+  );
+  assert.match(
+    await page.textContent('#verdict ul'),
+    /hopper\+0\.030.*too few seeds\[0\.010, 0\.050\], n = 4/,
+  );
   await close();
 });
 
@@ -444,7 +627,7 @@ test('a panel with senseless data does not take the others with it', async () =>
   data.matrices[0].prefixes = [{t: 1, packed: null}];
   const {page, close} = await open(data);
   assert.match(await page.textContent('#matrix'), /could not be drawn/);
-  assert.ok(await page.locator('#library table').count() > 0);
+  assert.ok((await page.locator('#library table').count()) > 0);
   await close();
 });
 
@@ -473,7 +656,9 @@ test('500 runs are drawn within a second', async () => {
   assert.ok(data.curves.reduce((sum, curve) => sum + curve.seeds.length, 0) >= 500);
   const {page, seen, close} = await open(data);
   const redraw = async (name) => {
-    await page.evaluate(() => { window.msrlReport.redrawMilliseconds = 0; });
+    await page.evaluate(() => {
+      window.msrlReport.redrawMilliseconds = 0;
+    });
     await page.locator('#curves').getByText(name, {exact: true}).click();
     await page.waitForFunction(() => window.msrlReport.redrawMilliseconds > 0);
     return page.evaluate(() => window.msrlReport.redrawMilliseconds);
@@ -483,9 +668,11 @@ test('500 runs are drawn within a second', async () => {
   const seeds = await redraw('Seeds');
   await page.screenshot({path: join(out, 'large.png'), fullPage: true});
   const show = (v) => v.toFixed(0);
-  console.log(`500 runs: curves on the screen after ${show(first.drawMilliseconds)} ms (promised: 1000), ` +
-              `whole page ${show(first.pageMilliseconds)} ms; again with all methods ${show(all)} ms, ` +
-              `with a line per run ${show(seeds)} ms; file ${(fill(template, data).length / 1e6).toFixed(1)} MB`);
+  console.log(
+    `500 runs: curves on the screen after ${show(first.drawMilliseconds)} ms (promised: 1000), ` +
+      `whole page ${show(first.pageMilliseconds)} ms; again with all methods ${show(all)} ms, ` +
+      `with a line per run ${show(seeds)} ms; file ${(fill(template, data).length / 1e6).toFixed(1)} MB`,
+  );
   // three times the promise: other work on the machine must not fail the test
   assert.ok(first.drawMilliseconds > 0 && first.drawMilliseconds < 3000);
   assert.ok(seeds < 6000);

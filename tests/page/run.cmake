@@ -2,8 +2,8 @@
 # twenty times the size of what the page itself needs.
 cmake_policy(VERSION 3.25)
 if(NOT PAGE)
-  message(STATUS "report_page skipped: this build has no page; install node 18 or newer and npm, then "
-                 "configure again")
+  message(STATUS "report_page skipped: this build has no page; install node 18 or newer and npm, "
+                 "then configure again")
   return()
 endif()
 find_program(CHROMIUM NAMES chromium chromium-browser google-chrome)
@@ -18,10 +18,11 @@ foreach(package IN LISTS packages)
   endif()
 endforeach()
 if(fetch)
-  execute_process(COMMAND ${CMAKE_COMMAND} -DNPM=${NPM} "-DFILES=${packages}" -DFOLDER=${FOLDER}/modules
-                          -P ${SOURCE}/fetch.cmake COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DNPM=${NPM} "-DFILES=${packages}"
+                          -DFOLDER=${FOLDER}/modules -P ${SOURCE}/fetch.cmake
+                  COMMAND_ERROR_IS_FATAL ANY)
 endif()
 execute_process(
-  COMMAND ${NODE} ${TEST}/page_test.mjs --page ${PAGE} --source ${SOURCE} --page-modules ${PAGE_MODULES}
-          --test-modules ${FOLDER}/modules --chromium ${CHROMIUM} --out ${FOLDER}/screens
+  COMMAND ${NODE} ${TEST}/page_test.mjs --page ${PAGE} --source ${SOURCE}
+          --page-modules ${PAGE_MODULES} --test-modules ${FOLDER}/modules --chromium ${CHROMIUM} --out ${FOLDER}/screens
   COMMAND_ERROR_IS_FATAL ANY)

@@ -31,11 +31,13 @@ export async function bundle(modules) {
     tsconfig: join(here, 'tsconfig.json'),
     logLevel: 'warning',
   });
-  const text = (ending) => result.outputFiles.find((file) => file.path.endsWith(ending)).text.trim();
+  const text = (ending) =>
+    result.outputFiles.find((file) => file.path.endsWith(ending)).text.trim();
   const folder = dirname(load.resolve('uplot/package.json'));
   const version = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version;
-  const notice = `/*! Charts: uPlot ${version}, https://github.com/leeoniya/uPlot\n\n` +
-                 `${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n*/\n`;
+  const notice =
+    `/*! Charts: uPlot ${version}, https://github.com/leeoniya/uPlot\n\n` +
+    `${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n*/\n`;
   const parts = {'/*STYLE*/': text('.css'), '/*SCRIPT*/': notice + text('.js')};
   let page = readFileSync(join(here, 'index.html'), 'utf8');
   for (const [place, content] of Object.entries(parts)) {

@@ -7,7 +7,7 @@ execute_process(
   COMMAND ${NPM} ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
   WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(failed)
-  message(FATAL_ERROR "${output}\nmsrl: npm could not fetch the packages of the report page. Without "
-                      "network: build with -DMSRL_BUILD_PAGE=OFF, all but msrl report --html works")
+  message(FATAL_ERROR "${output}\nmsrl: npm could not fetch the packages of the report page. "
+                      "Without network: build with -DMSRL_BUILD_PAGE=OFF, all but msrl report --html works")
 endif()
 file(TOUCH ${FOLDER}/fetched)

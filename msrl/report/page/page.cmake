@@ -1,8 +1,9 @@
 # Bundles the page of `msrl report` into ${CMAKE_CURRENT_BINARY_DIR}/report_page.html (target
 # msrl_report_page). Include it from msrl/report. Sets MSRL_HAVE_PAGE and MSRL_PAGE_FILE.
 #
-# npm fetches two packages (uplot, esbuild) once per build tree, as package-lock.json pins them; after
-# that nothing goes to the network until that file changes. Nothing is written to the source tree.
+# npm fetches two packages (uplot, esbuild) once per build tree, as package-lock.json pins them;
+# after that nothing goes to the network until that file changes. Nothing is written to the source
+# tree.
 option(MSRL_BUILD_PAGE "Bundle the HTML page of msrl report (needs node and npm)" ON)
 
 set(MSRL_PAGE_DIR ${CMAKE_CURRENT_LIST_DIR})
@@ -22,7 +23,7 @@ if(MSRL_BUILD_PAGE)
   if(NOT MSRL_NODE OR NOT MSRL_NPM)
     message(STATUS "msrl report has no --html: node and npm are missing (Debian: nodejs npm)")
   elseif(msrl_node_version VERSION_LESS 18)
-    message(STATUS "msrl report has no --html: node is ${msrl_node_version}, it must be 18 or newer")
+    message(STATUS "msrl report has no --html: node is ${msrl_node_version}, not 18 or newer")
   else()
     set(MSRL_HAVE_PAGE ON)
   endif()
@@ -38,7 +39,8 @@ if(MSRL_HAVE_PAGE)
             -DFOLDER=${MSRL_PAGE_MODULES} -P ${MSRL_PAGE_DIR}/fetch.cmake
     DEPENDS ${msrl_page_packages} ${MSRL_PAGE_DIR}/fetch.cmake
     COMMENT "Fetching the packages of the report page" VERBATIM)
-  file(GLOB msrl_page_sources CONFIGURE_DEPENDS ${MSRL_PAGE_DIR}/src/*.ts ${MSRL_PAGE_DIR}/src/*.css)
+  file(GLOB msrl_page_sources CONFIGURE_DEPENDS ${MSRL_PAGE_DIR}/src/*.ts
+       ${MSRL_PAGE_DIR}/src/*.css)
   add_custom_command(
     OUTPUT ${MSRL_PAGE_FILE}
     COMMAND ${MSRL_NODE} ${MSRL_PAGE_DIR}/build.mjs --modules ${MSRL_PAGE_MODULES}

@@ -14,11 +14,19 @@ const kMany = 8;
 const kHeight = 230;
 
 interface State {
-  scale: Scale; bands: boolean; seeds: boolean; sameAxis: boolean;
-  methods: Set<string>; families: Set<string>;
+  scale: Scale;
+  bands: boolean;
+  seeds: boolean;
+  sameAxis: boolean;
+  methods: Set<string>;
+  families: Set<string>;
 }
 
-interface Line { mean: Maybe[]; low: Maybe[] | null; high: Maybe[] | null }
+interface Line {
+  mean: Maybe[];
+  low: Maybe[] | null;
+  high: Maybe[] | null;
+}
 
 function has(values: Maybe[] | null | undefined): values is Maybe[] {
   return Array.isArray(values) && values.some(isNumber);
@@ -28,7 +36,7 @@ function has(values: Maybe[] | null | undefined): values is Maybe[] {
 function toRaw(values: Maybe[] | null | undefined, env: Env): Maybe[] | null {
   const [zero, one] = [env.random_return, env.reference_return];
   if (!has(values) || !isNumber(zero) || !isNumber(one)) return null;
-  return values.map((v) => isNumber(v) ? zero + v * (one - zero) : null);
+  return values.map((v) => (isNumber(v) ? zero + v * (one - zero) : null));
 }
 
 function lineOf(curve: Curve, env: Env, scale: Scale): Line | null {
@@ -44,14 +52,19 @@ function lineOf(curve: Curve, env: Env, scale: Scale): Line | null {
   let low = curve.raw_low ?? toRaw(curve.low, env);
   let high = curve.raw_high ?? toRaw(curve.high, env);
   const at = low ? low.findIndex((v, i) => isNumber(v) && isNumber(high?.[i])) : -1;
-  if (low && high && at >= 0 && (low[at] as number) > (high[at] as number)) [low, high] = [high, low];
+  if (low && high && at >= 0 && (low[at] as number) > (high[at] as number))
+    [low, high] = [high, low];
   return {mean, low, high};
 }
 
 // Values at the common steps; null where a curve has no evaluation.
-function spread(steps: number[], values: Maybe[], index: Map<number, number> | null,
-                length: number): (number | null)[] {
-  if (!index) return values.map((v) => isNumber(v) ? v : null);
+function spread(
+  steps: number[],
+  values: Maybe[],
+  index: Map<number, number> | null,
+  length: number,
+): (number | null)[] {
+  if (!index) return values.map((v) => (isNumber(v) ? v : null));
   const out = new Array<number | null>(length).fill(null);
   steps.forEach((step, i) => {
     const v = values[i];
@@ -62,15 +75,23 @@ function spread(steps: number[], values: Maybe[], index: Map<number, number> | n
 
 function commonSteps(curves: Curve[]): {x: number[]; index: Map<number, number> | null} {
   const first = curves[0]?.steps ?? [];
-  if (curves.every((c) => c.steps.length === first.length &&
-                          c.steps.every((step, i) => step === first[i]))) {
+  if (
+    curves.every(
+      (c) => c.steps.length === first.length && c.steps.every((step, i) => step === first[i]),
+    )
+  ) {
     return {x: first, index: null};
   }
   const x = [...new Set(curves.flatMap((c) => c.steps))].sort((a, b) => a - b);
   return {x, index: new Map(x.map((step, i) => [step, i]))};
 }
 
-interface Shown { curve: Curve; line: Line; look: Look; title: string }
+interface Shown {
+  curve: Curve;
+  line: Line;
+  look: Look;
+  title: string;
+}
 
 class Chart {
   readonly element: HTMLElement;
@@ -79,10 +100,16 @@ class Chart {
   private readonly tip = h('div', {class: 'tip', hidden: true});
   private plot: uPlot | null = null;
 
-  constructor(readonly env: Env, private readonly curves: Curve[],
-              private readonly titles: Map<string, string>) {
-    const wide = h('button', {type: 'button', class: 'quiet no-print', 'aria-pressed': 'false',
-                              title: 'Full width'}, 'Enlarge');
+  constructor(
+    readonly env: Env,
+    private readonly curves: Curve[],
+    private readonly titles: Map<string, string>,
+  ) {
+    const wide = h(
+      'button',
+      {type: 'button', class: 'quiet no-print', 'aria-pressed': 'false', title: 'Full width'},
+      'Enlarge',
+    );
     wide.addEventListener('click', () => {
       const on = this.element.classList.toggle('wide');
       wide.setAttribute('aria-pressed', String(on));
@@ -90,10 +117,19 @@ class Chart {
       this.resize();
     });
     const detail = [env.family, env.id].filter((text) => text && text !== env.name);
-    this.element = h('figure', {class: 'chart'},
-                     h('figcaption', {}, h('strong', {}, env.name),
-                       ...detail.map((text) => h('span', {class: 'muted'}, text)), this.note, wide),
-                     this.canvas);
+    this.element = h(
+      'figure',
+      {class: 'chart'},
+      h(
+        'figcaption',
+        {},
+        h('strong', {}, env.name),
+        ...detail.map((text) => h('span', {class: 'muted'}, text)),
+        this.note,
+        wide,
+      ),
+      this.canvas,
+    );
     this.element.dataset.env = env.name;
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute('role', 'img');
@@ -107,8 +143,12 @@ class Chart {
       if (!state.methods.has(curve.method)) continue;
       const line = lineOf(curve, this.env, state.scale);
       if (!line) continue;
-      lines.push({curve, line, look: look(curve.method),
-                  title: this.titles.get(curve.method) ?? curve.method});
+      lines.push({
+        curve,
+        line,
+        look: look(curve.method),
+        title: this.titles.get(curve.method) ?? curve.method,
+      });
     }
     // the method that the report is about on top
     return lines.sort((a, b) => a.look.width - b.look.width);
@@ -117,8 +157,11 @@ class Chart {
   extent(state: State): [number, number] | null {
     let [min, max] = [Infinity, -Infinity];
     for (const {line} of this.shown(state)) {
-      for (const values of [line.mean, state.bands ? line.low : null,
-                            state.bands ? line.high : null]) {
+      for (const values of [
+        line.mean,
+        state.bands ? line.low : null,
+        state.bands ? line.high : null,
+      ]) {
         for (const v of values ?? []) {
           if (!isNumber(v)) continue;
           min = Math.min(min, v);
@@ -155,54 +198,71 @@ class Chart {
         const edge = {stroke: 'transparent', width: 0};
         const high = add(line.high, curve, edge);
         const low = add(line.low, curve, edge);
-        bands.push({series: [high, low],
-                    fill: faded(style.colour, shown.length > kMany ? 0.08 : 0.16)});
+        bands.push({
+          series: [high, low],
+          fill: faded(style.colour, shown.length > kMany ? 0.08 : 0.16),
+        });
       }
     }
     if (state.seeds && state.scale !== 'success') {
       for (const {curve, look: style} of shown) {
         for (const seed of curve.seeds) {
-          const values = state.scale === 'raw' ? (seed.raw ?? toRaw(seed.values, this.env)) :
-                                                 seed.values;
+          const values =
+            state.scale === 'raw' ? (seed.raw ?? toRaw(seed.values, this.env)) : seed.values;
           if (!has(values)) continue;
           add(values, curve, {stroke: faded(style.colour, 0.5), width: 0.75});
         }
       }
     }
     for (const {curve, line, look: style} of shown) {
-      add(line.mean, curve, {stroke: style.colour, width: style.width, dash: style.dash,
-                             points: few ? {show: true, size: 6, fill: style.colour} :
-                                           {show: false}});
+      add(line.mean, curve, {
+        stroke: style.colour,
+        width: style.width,
+        dash: style.dash,
+        points: few ? {show: true, size: 6, fill: style.colour} : {show: false},
+      });
     }
     const [ink, grid] = [cssColour('muted'), cssColour('grid')];
     const font = '11px system-ui, sans-serif';
-    const axis = {stroke: ink, font, grid: {stroke: grid, width: 1},
-                  ticks: {stroke: grid, width: 1, size: 4}, gap: 4};
-    this.plot = new uPlot({
-      width: Math.max(200, width), height: this.height(),
-      series, bands, legend: {show: false},
-      padding: [10, 12, 0, 0],
-      scales: {
-        x: {time: false},
-        y: {
-          range: (_u, min, max) => {
-            const [a, b] = shared ?? [min ?? 0, max ?? 1];
-            const pad = (b - a || Math.abs(a) || 1) * 0.06;
-            return [a - pad, b + pad];
+    const axis = {
+      stroke: ink,
+      font,
+      grid: {stroke: grid, width: 1},
+      ticks: {stroke: grid, width: 1, size: 4},
+      gap: 4,
+    };
+    this.plot = new uPlot(
+      {
+        width: Math.max(200, width),
+        height: this.height(),
+        series,
+        bands,
+        legend: {show: false},
+        padding: [10, 12, 0, 0],
+        scales: {
+          x: {time: false},
+          y: {
+            range: (_u, min, max) => {
+              const [a, b] = shared ?? [min ?? 0, max ?? 1];
+              const pad = (b - a || Math.abs(a) || 1) * 0.06;
+              return [a - pad, b + pad];
+            },
           },
         },
+        axes: [
+          {...axis, size: 26, values: (_u, ticks) => ticks.map((v) => compact(v)), space: 60},
+          {...axis, size: 46, values: (_u, ticks) => ticks.map((v) => tick(v, ticks)), space: 32},
+        ],
+        cursor: {points: {show: false}, drag: {x: true, y: false, setScale: true}, y: false},
+        hooks: {
+          drawClear: [(u) => this.paintGround(u)],
+          drawAxes: [(u) => this.paintReferences(u, state)],
+          setCursor: [(u) => this.readout(u, shown, x, state)],
+        },
       },
-      axes: [
-        {...axis, size: 26, values: (_u, ticks) => ticks.map((v) => compact(v)), space: 60},
-        {...axis, size: 46, values: (_u, ticks) => ticks.map((v) => tick(v, ticks)), space: 32},
-      ],
-      cursor: {points: {show: false}, drag: {x: true, y: false, setScale: true}, y: false},
-      hooks: {
-        drawClear: [(u) => this.paintGround(u)],
-        drawAxes: [(u) => this.paintReferences(u, state)],
-        setCursor: [(u) => this.readout(u, shown, x, state)],
-      },
-    }, data as uPlot.AlignedData, this.canvas);
+      data as uPlot.AlignedData,
+      this.canvas,
+    );
     this.tip.hidden = true;
     this.plot.over.append(this.tip);
   }
@@ -213,7 +273,11 @@ class Chart {
 
   resize(): void {
     const width = this.canvas.clientWidth;
-    if (this.plot && width > 0 && (width !== this.plot.width || this.height() !== this.plot.height)) {
+    if (
+      this.plot &&
+      width > 0 &&
+      (width !== this.plot.width || this.height() !== this.plot.height)
+    ) {
       this.plot.setSize({width, height: this.height()});
     }
   }
@@ -260,9 +324,18 @@ class Chart {
       ctx.textAlign = 'left';
       if (right - left > 50 * ratio) ctx.fillText('few-shot', left + 5 * ratio, top + 12 * ratio);
     }
-    const levels: [string, Maybe][] = state.scale === 'raw' ?
-        [['random', this.env.random_return], ['reference', this.env.reference_return]] :
-        state.scale === 'normalised' ? [['random', 0], ['reference', 1]] : [];
+    const levels: [string, Maybe][] =
+      state.scale === 'raw'
+        ? [
+            ['random', this.env.random_return],
+            ['reference', this.env.reference_return],
+          ]
+        : state.scale === 'normalised'
+          ? [
+              ['random', 0],
+              ['reference', 1],
+            ]
+          : [];
     ctx.setLineDash([3 * ratio, 4 * ratio]);
     ctx.textAlign = 'right';
     for (const [name, level] of levels) {
@@ -290,9 +363,13 @@ class Chart {
     }
     const last = (values: Maybe[]) => values.filter(isNumber).at(-1) ?? null;
     const digits = state.scale === 'raw' ? general : (v: Maybe) => fixed(v, 2);
-    this.canvas.setAttribute('aria-label', `${this.env.name}, ${state.scale}, last evaluation: ` +
-        (shown.map((item) => `${item.title} ${digits(last(item.line.mean))}`).join(', ') || 'none') +
-        '. Arrow keys move the readout.');
+    this.canvas.setAttribute(
+      'aria-label',
+      `${this.env.name}, ${state.scale}, last evaluation: ` +
+        (shown.map((item) => `${item.title} ${digits(last(item.line.mean))}`).join(', ') ||
+          'none') +
+        '. Arrow keys move the readout.',
+    );
   }
 
   private readout(u: uPlot, shown: Shown[], x: number[], state: State): void {
@@ -303,21 +380,40 @@ class Chart {
       return;
     }
     const digits = state.scale === 'raw' ? general : (v: Maybe) => fixed(v, 3);
-    const lines = shown.map((item) => {
-      const own = item.curve.steps === x ? at : item.curve.steps.indexOf(x[at]);
-      return {item, value: own >= 0 ? item.line.mean[own] : null,
-              low: own >= 0 ? item.line.low?.[own] : null,
-              high: own >= 0 ? item.line.high?.[own] : null};
-    }).filter((line) => isNumber(line.value))
+    const lines = shown
+      .map((item) => {
+        const own = item.curve.steps === x ? at : item.curve.steps.indexOf(x[at]);
+        return {
+          item,
+          value: own >= 0 ? item.line.mean[own] : null,
+          low: own >= 0 ? item.line.low?.[own] : null,
+          high: own >= 0 ? item.line.high?.[own] : null,
+        };
+      })
+      .filter((line) => isNumber(line.value))
       .sort((a, b) => (b.value as number) - (a.value as number));
     this.tip.replaceChildren(
-        h('div', {class: 'tip-head'}, `step ${compact(x[at])}`),
-        ...lines.slice(0, 12).map((line) => h('div', {class: 'tip-line'}, swatch(line.item.look),
+      h('div', {class: 'tip-head'}, `step ${compact(x[at])}`),
+      ...lines
+        .slice(0, 12)
+        .map((line) =>
+          h(
+            'div',
+            {class: 'tip-line'},
+            swatch(line.item.look),
             h('span', {class: 'tip-name'}, line.item.title),
             h('span', {class: 'num'}, digits(line.value)),
-            h('span', {class: 'num muted'}, isNumber(line.low) && isNumber(line.high) ?
-              `${digits(line.low)} … ${digits(line.high)}` : ''))),
-        lines.length > 12 ? h('div', {class: 'muted'}, `and ${lines.length - 12} more`) : '');
+            h(
+              'span',
+              {class: 'num muted'},
+              isNumber(line.low) && isNumber(line.high)
+                ? `${digits(line.low)} … ${digits(line.high)}`
+                : '',
+            ),
+          ),
+        ),
+      lines.length > 12 ? h('div', {class: 'muted'}, `and ${lines.length - 12} more`) : '',
+    );
     this.tip.hidden = lines.length === 0;
     const room = u.over.clientWidth;
     this.tip.classList.toggle('left', left > room / 2);
@@ -329,9 +425,11 @@ class Chart {
     const u = this.plot;
     if (!u) return;
     const count = u.data[0].length;
-    const now = u.cursor.left !== undefined && u.cursor.left >= 0 ? u.cursor.idx ?? -1 : -1;
+    const now = u.cursor.left !== undefined && u.cursor.left >= 0 ? (u.cursor.idx ?? -1) : -1;
     const next: Record<string, number> = {
-      ArrowRight: Math.min(count - 1, now + 1), ArrowLeft: Math.max(0, now - 1), Home: 0,
+      ArrowRight: Math.min(count - 1, now + 1),
+      ArrowLeft: Math.max(0, now - 1),
+      Home: 0,
       End: count - 1,
     };
     if (event.key === 'Escape') u.setCursor({left: -10, top: -10});
@@ -365,26 +463,42 @@ export function swatch(style: Look): HTMLElement {
 }
 
 const kRoles: [string, string][] = [
-  ['transfer', 'Transfer'], ['scratch', 'From scratch'], ['baseline', 'Baselines'],
-  ['control', 'Controls'], ['ablation', 'Ablations'], ['reference', 'References'], ['', 'Methods'],
+  ['transfer', 'Transfer'],
+  ['scratch', 'From scratch'],
+  ['baseline', 'Baselines'],
+  ['control', 'Controls'],
+  ['ablation', 'Ablations'],
+  ['reference', 'References'],
+  ['', 'Methods'],
 ];
 
 export function roleTitle(role: string): string {
   return kRoles.find(([name]) => name === role)?.[1] ?? role;
 }
 
-export interface CurvesPanel extends Panel { draw: () => Promise<number> }
+export interface CurvesPanel extends Panel {
+  draw: () => Promise<number>;
+}
 
-export function curvesPanel(report: Report, redrawn: (milliseconds: number) => void):
-    CurvesPanel | null {
+export function curvesPanel(
+  report: Report,
+  redrawn: (milliseconds: number) => void,
+): CurvesPanel | null {
   const withCurves = new Set(report.curves.map((curve) => curve.env));
   const known = new Set(report.envs.map((env) => env.name));
   const envs: Env[] = [
     ...report.envs.filter((env) => withCurves.has(env.name)),
-    ...[...withCurves].filter((name) => !known.has(name)).map((name) => ({
-      name, id: name, family: '', steps: null, few_shot_steps: null, random_return: null,
-      reference_return: null,
-    })),
+    ...[...withCurves]
+      .filter((name) => !known.has(name))
+      .map((name) => ({
+        name,
+        id: name,
+        family: '',
+        steps: null,
+        few_shot_steps: null,
+        random_return: null,
+        reference_return: null,
+      })),
   ];
   if (envs.length === 0) return null;
   const titles = new Map(report.methods.map((method) => [method.name, method.title]));
@@ -397,11 +511,14 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
   };
   const key = names.filter((name) => ['transfer', 'scratch', 'baseline'].includes(roleOf(name)));
   const familyOf = (env: Env) =>
-      report.families.find((family) => family.envs.includes(env.name))?.name ?? env.family;
+    report.families.find((family) => family.envs.includes(env.name))?.name ?? env.family;
   const families = [...new Set(envs.map(familyOf))];
   const normalised = report.curves.some((curve) => has(curve.mean));
   const state: State = {
-    scale: normalised ? 'normalised' : 'raw', bands: true, seeds: false, sameAxis: false,
+    scale: normalised ? 'normalised' : 'raw',
+    bands: true,
+    seeds: false,
+    sameAxis: false,
     methods: new Set(names.length > kMany && key.length > 0 ? key : names),
     families: new Set(families),
   };
@@ -431,23 +548,37 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
     await Promise.resolve();
     return performance.now() - start;
   }
-  const redraw = () => { void draw().then(redrawn); };
+  const redraw = () => {
+    void draw().then(redrawn);
+  };
 
   const chips = new Map<string, HTMLInputElement>();
   const legend = h('div', {class: 'legend', role: 'group', 'aria-label': 'Methods'});
   for (const [role, title] of kRoles) {
     const own = names.filter((name) => roleOf(name) === role);
     if (own.length === 0) continue;
-    legend.append(h('div', {class: 'legend-group'}, h('span', {class: 'legend-role'}, title),
-                    ...own.map((name) => {
-                      const chip = toggle(titles.get(name) ?? name, state.methods.has(name), (on) => {
-                        if (on) state.methods.add(name); else state.methods.delete(name);
-                        redraw();
-                      }, {class: 'chip'});
-                      chip.dataset.method = name;
-                      chips.set(name, chip.querySelector('input') as HTMLInputElement);
-                      return chip;
-                    })));
+    legend.append(
+      h(
+        'div',
+        {class: 'legend-group'},
+        h('span', {class: 'legend-role'}, title),
+        ...own.map((name) => {
+          const chip = toggle(
+            titles.get(name) ?? name,
+            state.methods.has(name),
+            (on) => {
+              if (on) state.methods.add(name);
+              else state.methods.delete(name);
+              redraw();
+            },
+            {class: 'chip'},
+          );
+          chip.dataset.method = name;
+          chips.set(name, chip.querySelector('input') as HTMLInputElement);
+          return chip;
+        }),
+      ),
+    );
   }
   const paintSwatches = () => {
     for (const [name, input] of chips) {
@@ -462,56 +593,124 @@ export function curvesPanel(report: Report, redrawn: (milliseconds: number) => v
     redraw();
   };
   const quick = (title: string, wanted: string[]) =>
-      h('button', {type: 'button', class: 'quiet', onclick: () => choose(wanted)}, title);
+    h('button', {type: 'button', class: 'quiet', onclick: () => choose(wanted)}, title);
 
   const scales: {value: Scale; title: string; hint: string}[] = [
     {value: 'normalised', title: 'Normalised', hint: '0 is the random policy, 1 the reference'},
     {value: 'raw', title: 'Return', hint: "In the task's own unit"},
   ];
   if (report.curves.some((curve) => has(curve.success))) {
-    scales.push({value: 'success', title: 'Success', hint: 'Share of episodes that reach the goal'});
+    scales.push({
+      value: 'success',
+      title: 'Success',
+      hint: 'Share of episodes that reach the goal',
+    });
   }
-  const controls = h('div', {class: 'controls no-print'},
-      choice('Scale', scales, state.scale, (value) => { state.scale = value; redraw(); }),
-      h('div', {class: 'toggles'},
-        toggle('Bands', state.bands, (on) => { state.bands = on; redraw(); }),
-        toggle('Seeds', state.seeds, (on) => { state.seeds = on; redraw(); },
-               {title: 'A thin line per seed'}),
-        envs.length > 1 ? toggle('Same y axis', false, (on) => { state.sameAxis = on; redraw(); }) :
-                          null),
-      families.length > 1 ? h('div', {class: 'toggles', role: 'group', 'aria-label': 'Families'},
-        h('span', {class: 'muted'}, 'Families'), ...families.map((family) => {
-          const box = toggle(family || kAbsent, true, (on) => {
-            if (on) state.families.add(family); else state.families.delete(family);
+  const controls = h(
+    'div',
+    {class: 'controls no-print'},
+    choice('Scale', scales, state.scale, (value) => {
+      state.scale = value;
+      redraw();
+    }),
+    h(
+      'div',
+      {class: 'toggles'},
+      toggle('Bands', state.bands, (on) => {
+        state.bands = on;
+        redraw();
+      }),
+      toggle(
+        'Seeds',
+        state.seeds,
+        (on) => {
+          state.seeds = on;
+          redraw();
+        },
+        {title: 'A thin line per seed'},
+      ),
+      envs.length > 1
+        ? toggle('Same y axis', false, (on) => {
+            state.sameAxis = on;
             redraw();
-          }, {class: 'chip'});
-          box.dataset.family = family;
-          return box;
-        })) : null,
-      names.length > 2 ? h('div', {class: 'toggles'}, quick('All methods', names),
-        key.length > 0 && key.length < names.length ? quick('Without controls', key) : null,
-        quick('None', [])) : null);
+          })
+        : null,
+    ),
+    families.length > 1
+      ? h(
+          'div',
+          {class: 'toggles', role: 'group', 'aria-label': 'Families'},
+          h('span', {class: 'muted'}, 'Families'),
+          ...families.map((family) => {
+            const box = toggle(
+              family || kAbsent,
+              true,
+              (on) => {
+                if (on) state.families.add(family);
+                else state.families.delete(family);
+                redraw();
+              },
+              {class: 'chip'},
+            );
+            box.dataset.family = family;
+            return box;
+          }),
+        )
+      : null,
+    names.length > 2
+      ? h(
+          'div',
+          {class: 'toggles'},
+          quick('All methods', names),
+          key.length > 0 && key.length < names.length ? quick('Without controls', key) : null,
+          quick('None', []),
+        )
+      : null,
+  );
 
   // What is on the screen, a line per evaluation.
-  const asCsv = () => csv([
-    ['environment', 'method', 'step', 'normalised', 'low', 'high', 'return', 'success'],
-    ...charts.filter((chart) => !chart.element.hidden).flatMap((chart) =>
-      (byEnv.get(chart.env.name) ?? []).filter((curve) => state.methods.has(curve.method))
-        .flatMap((curve) => curve.steps.map((step, i) => [
-          curve.env, curve.method, step, curve.mean?.[i], curve.low?.[i], curve.high?.[i],
-          curve.raw_mean?.[i], curve.success?.[i]]))),
-  ]);
+  const asCsv = () =>
+    csv([
+      ['environment', 'method', 'step', 'normalised', 'low', 'high', 'return', 'success'],
+      ...charts
+        .filter((chart) => !chart.element.hidden)
+        .flatMap((chart) =>
+          (byEnv.get(chart.env.name) ?? [])
+            .filter((curve) => state.methods.has(curve.method))
+            .flatMap((curve) =>
+              curve.steps.map((step, i) => [
+                curve.env,
+                curve.method,
+                step,
+                curve.mean?.[i],
+                curve.low?.[i],
+                curve.high?.[i],
+                curve.raw_mean?.[i],
+                curve.success?.[i],
+              ]),
+            ),
+        ),
+    ]);
 
   const grid = h('div', {class: 'charts'}, ...charts.map((chart) => chart.element));
-  new ResizeObserver(() => { for (const chart of charts) chart.resize(); }).observe(grid);
+  new ResizeObserver(() => {
+    for (const chart of charts) chart.resize();
+  }).observe(grid);
   onThemeChange(() => {
     paintSwatches();
     redraw();
   });
-  const result = panel('curves', 'Learning curves', 'Curves',
-      'Mean over seeds of the evaluation return against environment steps; the band is the 95% ' +
+  const result = panel(
+    'curves',
+    'Learning curves',
+    'Curves',
+    'Mean over seeds of the evaluation return against environment steps; the band is the 95% ' +
       'bootstrap interval of the mean. The shaded part is the few-shot budget, over which the AUC ' +
       'is taken. Drag to zoom, double-click to go back.',
-      controls, legend, grid, h('div', {class: 'under'}, copyButton('Copy as CSV', asCsv)));
+    controls,
+    legend,
+    grid,
+    h('div', {class: 'under'}, copyButton('Copy as CSV', asCsv)),
+  );
   return {...result, draw};
 }

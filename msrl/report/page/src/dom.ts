@@ -22,14 +22,20 @@ function apply(element: Element, attributes: Attributes, children: Child[]): voi
 }
 
 export function h<K extends keyof HTMLElementTagNameMap>(
-    tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   apply(element, attributes, children);
   return element;
 }
 
 export function s<K extends keyof SVGElementTagNameMap>(
-    tag: K, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[K] {
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
   apply(element, attributes, children);
   return element;
@@ -43,32 +49,55 @@ export function freshId(prefix: string): string {
 
 // One of several: radio buttons that look like a segmented switch.
 export function choice<T extends string>(
-    label: string, options: {value: T; title: string; hint?: string}[], chosen: T,
-    changed: (value: T) => void): HTMLElement {
+  label: string,
+  options: {value: T; title: string; hint?: string}[],
+  chosen: T,
+  changed: (value: T) => void,
+): HTMLElement {
   const name = freshId('choice');
-  return h('fieldset', {class: 'choice'}, h('legend', {}, label),
-           h('div', {class: 'segments'}, ...options.map((option) => {
-             const input = h('input', {
-               type: 'radio', name, value: option.value, checked: option.value === chosen,
-               onchange: () => changed(option.value),
-             });
-             return h('label', {title: option.hint}, input, h('span', {}, option.title));
-           })));
+  return h(
+    'fieldset',
+    {class: 'choice'},
+    h('legend', {}, label),
+    h(
+      'div',
+      {class: 'segments'},
+      ...options.map((option) => {
+        const input = h('input', {
+          type: 'radio',
+          name,
+          value: option.value,
+          checked: option.value === chosen,
+          onchange: () => changed(option.value),
+        });
+        return h('label', {title: option.hint}, input, h('span', {}, option.title));
+      }),
+    ),
+  );
 }
 
 export function toggle(
-    label: Child, on: boolean, changed: (on: boolean) => void,
-    attributes: Attributes = {}): HTMLLabelElement {
+  label: Child,
+  on: boolean,
+  changed: (on: boolean) => void,
+  attributes: Attributes = {},
+): HTMLLabelElement {
   const input = h('input', {type: 'checkbox', checked: on});
   input.addEventListener('change', () => changed(input.checked));
   return h('label', {class: 'toggle', ...attributes}, input, h('span', {}, label));
 }
 
 export function select(
-    label: string, options: string[], chosen: number,
-    changed: (index: number) => void): HTMLLabelElement {
-  const box = h('select', {},
-                ...options.map((title, i) => h('option', {value: i, selected: i === chosen}, title)));
+  label: string,
+  options: string[],
+  chosen: number,
+  changed: (index: number) => void,
+): HTMLLabelElement {
+  const box = h(
+    'select',
+    {},
+    ...options.map((title, i) => h('option', {value: i, selected: i === chosen}, title)),
+  );
   box.addEventListener('change', () => changed(Number(box.value)));
   return h('label', {class: 'select'}, h('span', {}, label), box);
 }
@@ -92,7 +121,9 @@ export function copyButton(title: string, text: () => string): HTMLButtonElement
   button.addEventListener('click', () => {
     void copyText(text()).then(() => {
       button.textContent = 'Copied';
-      setTimeout(() => { button.textContent = title; }, 1500);
+      setTimeout(() => {
+        button.textContent = title;
+      }, 1500);
     });
   });
   return button;

@@ -11,37 +11,60 @@ import {matrixPanel} from './matrix';
 import {obstructionPanel} from './obstruction';
 import {panel, Panel} from './panel';
 import {
-  costPanel, diagnosticsPanel, fairnessPanel, pageHeader, predictorPanel, pretrainingPanel,
-  reproducePanel, themeSwitch, verdictPanel,
+  costPanel,
+  diagnosticsPanel,
+  fairnessPanel,
+  pageHeader,
+  predictorPanel,
+  pretrainingPanel,
+  reproducePanel,
+  themeSwitch,
+  verdictPanel,
 } from './panels';
 import {ablationsPanel, controlsPanel, gainsPanel, mainPanel} from './results';
 import {assignLooks, startTheme} from './theme';
 
 interface Status {
   ready: boolean;
-  parseMilliseconds: number;     // reading the data
-  curvesMilliseconds: number;    // drawing the learning curves
-  drawMilliseconds: number;      // from the start of the script until the curves are on the screen
-  pageMilliseconds: number;      // … and all other panels
-  redrawMilliseconds: number;    // drawing the curves after the last switch
+  parseMilliseconds: number; // reading the data
+  curvesMilliseconds: number; // drawing the learning curves
+  drawMilliseconds: number; // from the start of the script until the curves are on the screen
+  pageMilliseconds: number; // … and all other panels
+  redrawMilliseconds: number; // drawing the curves after the last switch
 }
 
 declare global {
-  interface Window { msrlReport: Status }
+  interface Window {
+    msrlReport: Status;
+  }
 }
 
 const status: Status = {
-  ready: false, parseMilliseconds: 0, curvesMilliseconds: 0, drawMilliseconds: 0,
-  pageMilliseconds: 0, redrawMilliseconds: 0,
+  ready: false,
+  parseMilliseconds: 0,
+  curvesMilliseconds: 0,
+  drawMilliseconds: 0,
+  pageMilliseconds: 0,
+  redrawMilliseconds: 0,
 };
 window.msrlReport = status;
 
 const kNames: Record<string, string> = {
-  verdict: 'Verdict', curves: 'Learning curves', main: 'Results', gains: 'Gains',
-  controls: 'Negative controls', ablations: 'Ablations', pretraining: 'Source pretraining',
-  diagnostics: 'Source diagnostics', matrix: 'Matrix viewer', library: 'Segment library',
-  obstruction: 'Obstruction filter', predictor: 'Transfer predictor', cost: 'Cost',
-  fairness: 'Fairness checklist', reproduce: 'How to reproduce',
+  verdict: 'Verdict',
+  curves: 'Learning curves',
+  main: 'Results',
+  gains: 'Gains',
+  controls: 'Negative controls',
+  ablations: 'Ablations',
+  pretraining: 'Source pretraining',
+  diagnostics: 'Source diagnostics',
+  matrix: 'Matrix viewer',
+  library: 'Segment library',
+  obstruction: 'Obstruction filter',
+  predictor: 'Transfer predictor',
+  cost: 'Cost',
+  fairness: 'Fairness checklist',
+  reproduce: 'How to reproduce',
 };
 
 // One panel that fails must not take the others with it.
@@ -50,8 +73,13 @@ function guarded(id: string, make: () => Panel | null): Panel | null {
     return make();
   } catch (error) {
     console.error(id, error);
-    return panel(id, kNames[id] ?? id, kNames[id] ?? id, null,
-                 h('p', {class: 'problems'}, `This panel could not be drawn: ${String(error)}`));
+    return panel(
+      id,
+      kNames[id] ?? id,
+      kNames[id] ?? id,
+      null,
+      h('p', {class: 'problems'}, `This panel could not be drawn: ${String(error)}`),
+    );
   }
 }
 
@@ -79,13 +107,22 @@ async function build(report: Report, begin: number): Promise<void> {
     }
   };
   const page = h('div', {class: 'page'}, pageHeader(report), content);
-  document.body.append(h('a', {class: 'skip', href: '#content'}, 'Skip to the results'),
-                       h('nav', {class: 'bar', 'aria-label': 'Panels'}, links, themeSwitch()), page);
+  document.body.append(
+    h('a', {class: 'skip', href: '#content'}, 'Skip to the results'),
+    h('nav', {class: 'bar', 'aria-label': 'Panels'}, links, themeSwitch()),
+    page,
+  );
 
   let curves: CurvesPanel | null = null;
   add('verdict', () => verdictPanel(report));
-  add('curves', () => curves = curvesPanel(report, (ms) => { status.redrawMilliseconds = ms; }));
-  status.curvesMilliseconds = await (curves as CurvesPanel | null)?.draw() ?? 0;
+  add(
+    'curves',
+    () =>
+      (curves = curvesPanel(report, (ms) => {
+        status.redrawMilliseconds = ms;
+      })),
+  );
+  status.curvesMilliseconds = (await (curves as CurvesPanel | null)?.draw()) ?? 0;
   await painted();
   status.drawMilliseconds = performance.now() - begin;
 
@@ -102,11 +139,17 @@ async function build(report: Report, begin: number): Promise<void> {
   add('cost', () => costPanel(report));
   add('fairness', () => fairnessPanel(report));
   add('reproduce', () => reproducePanel(report));
-  page.append(h('footer', {class: 'muted'},
-      absent.length > 0 ? h('p', {}, `Not in this report, for want of records: ` +
-                                     `${absent.join(', ')}.`) : null,
+  page.append(
+    h(
+      'footer',
+      {class: 'muted'},
+      absent.length > 0
+        ? h('p', {}, `Not in this report, for want of records: ` + `${absent.join(', ')}.`)
+        : null,
       report.format_version > 1 ? h('p', {}, 'Made by a newer msrl than this page.') : null,
-      h('p', {}, 'Definitions: docs/report.md. One file, no network. Charts: uPlot.')));
+      h('p', {}, 'Definitions: docs/report.md. One file, no network. Charts: uPlot.'),
+    ),
+  );
   // a link into the page could not be followed before its panel was there
   const wanted = location.hash.slice(1);
   if (wanted in kNames) document.getElementById(wanted)?.scrollIntoView();
@@ -120,8 +163,14 @@ async function start(): Promise<void> {
     status.parseMilliseconds = performance.now() - begin;
     await build(report, begin);
   } catch (error) {
-    document.body.append(h('div', {class: 'page'}, h('h1', {}, 'msrl report'),
-        h('p', {class: 'problems', role: 'alert'}, `Nothing to show: ${String(error)}`)));
+    document.body.append(
+      h(
+        'div',
+        {class: 'page'},
+        h('h1', {}, 'msrl report'),
+        h('p', {class: 'problems', role: 'alert'}, `Nothing to show: ${String(error)}`),
+      ),
+    );
   }
   await painted();
   status.pageMilliseconds = performance.now() - begin;

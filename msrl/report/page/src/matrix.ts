@@ -13,8 +13,16 @@ const kLargest = 8;
 type Rgb = [number, number, number];
 
 const kScales: Record<'light' | 'dark', [Rgb, Rgb, Rgb]> = {
-  light: [[23, 92, 170], [250, 250, 248], [186, 44, 23]],
-  dark: [[104, 182, 255], [27, 31, 35], [255, 133, 92]],
+  light: [
+    [23, 92, 170],
+    [250, 250, 248],
+    [186, 44, 23],
+  ],
+  dark: [
+    [104, 182, 255],
+    [27, 31, 35],
+    [255, 133, 92],
+  ],
 };
 
 function colourOf(value: number): Rgb {
@@ -50,8 +58,13 @@ export function matrixPanel(report: Report): Panel | null {
   const frames = [canvas, second, difference].map((map, i) => h('figure', {}, names[i], map));
   const frame = h('div', {class: 'heat-frame'}, ...frames);
   const readout = h('p', {class: 'readout', 'aria-live': 'polite', id: 'matrix-readout'});
-  const slider = h('input', {type: 'range', min: 0, step: 1, id: 'matrix-slider',
-                             'aria-label': 'Prefix of the episode'});
+  const slider = h('input', {
+    type: 'range',
+    min: 0,
+    step: 1,
+    id: 'matrix-slider',
+    'aria-label': 'Prefix of the episode',
+  });
   const play = h('button', {type: 'button', class: 'play', 'aria-pressed': 'false'}, 'Play');
   const where = h('output', {class: 'num', for: 'matrix-slider'});
   const facts = h('dl', {class: 'facts'});
@@ -74,9 +87,9 @@ export function matrixPanel(report: Report): Panel | null {
   // The other episode at the same share of its length.
   function otherIndex(): number {
     const [own, its] = [data().prefixes.length, otherFull.length];
-    return own < 2 ? its - 1 : Math.round(at / (own - 1) * (its - 1));
+    return own < 2 ? its - 1 : Math.round((at / (own - 1)) * (its - 1));
   }
-  const otherValues = () => other === null ? null : seen(otherFull, all[other], otherIndex());
+  const otherValues = () => (other === null ? null : seen(otherFull, all[other], otherIndex()));
 
   // One scale for the whole episode, so that colours can be compared while it plays.
   function rescale(): void {
@@ -85,17 +98,18 @@ export function matrixPanel(report: Report): Panel | null {
       for (const v of valuesAt(i)) limit = Math.max(limit, Math.abs(v));
     });
     otherFull.forEach((_, i) => {
-      for (const v of seen(otherFull, all[other as number], i)) limit = Math.max(limit, Math.abs(v));
+      for (const v of seen(otherFull, all[other as number], i))
+        limit = Math.max(limit, Math.abs(v));
     });
     if (limit === 0) limit = 1;
   }
 
-  const shade = (v: number) => root ? Math.sign(v) * Math.sqrt(Math.abs(v) / limit) : v / limit;
+  const shade = (v: number) => (root ? Math.sign(v) * Math.sqrt(Math.abs(v) / limit) : v / limit);
 
   function geometry() {
     const m = size();
-    const room = other === null || frame.clientWidth < 800 ? frame.clientWidth :
-                                                             (frame.clientWidth - 40) / 3;
+    const room =
+      other === null || frame.clientWidth < 800 ? frame.clientWidth : (frame.clientWidth - 40) / 3;
     const width = Math.min(620, Math.max(260, room));
     const margin = 30;
     const side = Math.max(4, Math.floor((width - margin - 1) / m));
@@ -105,8 +119,10 @@ export function matrixPanel(report: Report): Panel | null {
   function paint(): void {
     const values = valuesAt(at);
     paintMap(canvas, values);
-    canvas.setAttribute('aria-label', `Matrix of ${data().env} after step ${prefix().t}; arrow keys ` +
-                                      'choose a cell');
+    canvas.setAttribute(
+      'aria-label',
+      `Matrix of ${data().env} after step ${prefix().t}; arrow keys ` + 'choose a cell',
+    );
     const its = otherValues();
     for (const extra of [names[0], frames[1], frames[2]]) extra.hidden = its === null;
     if (its === null || other === null) return;
@@ -115,7 +131,10 @@ export function matrixPanel(report: Report): Panel | null {
     names[1].textContent = `${all[other].env}, step ${count(step)}`;
     paintMap(second, its);
     second.setAttribute('aria-label', `Matrix of ${all[other].env} after step ${step}`);
-    paintMap(difference, values.map((v, k) => v - its[k]));
+    paintMap(
+      difference,
+      values.map((v, k) => v - its[k]),
+    );
     difference.setAttribute('aria-label', 'The first matrix minus the second');
   }
 
@@ -150,7 +169,7 @@ export function matrixPanel(report: Report): Panel | null {
     };
     data().blocks.forEach((block, b) => {
       const from = margin + start * side;
-      const middle = from + block.size * side / 2;
+      const middle = from + (block.size * side) / 2;
       // names of neighbours of width one would overlap: every other one further out
       const out = block.size === 1 && data().blocks[b - 1]?.size === 1 ? 8 : 19;
       ctx.fillText(block.name, middle, out, Math.max(18, block.size * side));
@@ -177,11 +196,15 @@ export function matrixPanel(report: Report): Panel | null {
     const [i, j] = cell;
     const own = valuesAt(at)[i * m + j];
     const its = otherValues()?.[i * m + j];
-    const beside = its === undefined ? '' :
-        ` and ${general(its, 4)}, difference ${general(own - its, 4)}`;
-    readout.replaceChildren(h('strong', {}, data().labels[i] ?? String(i)), ' × ',
-                            h('strong', {}, data().labels[j] ?? String(j)), ' = ',
-                            h('span', {class: 'num'}, `${general(own, 4)}${beside}`));
+    const beside =
+      its === undefined ? '' : ` and ${general(its, 4)}, difference ${general(own - its, 4)}`;
+    readout.replaceChildren(
+      h('strong', {}, data().labels[i] ?? String(i)),
+      ' × ',
+      h('strong', {}, data().labels[j] ?? String(j)),
+      ' = ',
+      h('span', {class: 'num'}, `${general(own, 4)}${beside}`),
+    );
   }
 
   function describe(): void {
@@ -191,35 +214,65 @@ export function matrixPanel(report: Report): Panel | null {
     const sum = eigen.reduce((a, b) => a + b, 0);
     const live = eigen.filter((v) => v > 1e-9 * top);
     const spread = -live.reduce((a, v) => a + (v / sum) * Math.log(v / sum), 0);
-    const fact = (name: string, value: string, hint = '') =>
-        [h('dt', {title: hint}, name), h('dd', {class: 'num'}, value)];
+    const fact = (name: string, value: string, hint = '') => [
+      h('dt', {title: hint}, name),
+      h('dd', {class: 'num'}, value),
+    ];
     facts.replaceChildren(
-        ...fact('Reward', general(prefix().reward)), ...fact('Return', general(prefix().return)),
-        ...fact('Trace', general(sum, 4)),
-        ...fact('Rank', `${live.length} of ${m}`, 'Eigenvalues above 1e-9 of the largest'),
-        ...fact('Effective rank', sum > 0 ? fixed(Math.exp(spread), 1) : fixed(0, 1),
-                'exp of the entropy of the eigenvalues as shares of the trace'),
-        ...fact('Condition', live.length > 0 ? general(top / live[live.length - 1]) : general(null),
-                'Largest over smallest eigenvalue that is not zero'));
+      ...fact('Reward', general(prefix().reward)),
+      ...fact('Return', general(prefix().return)),
+      ...fact('Trace', general(sum, 4)),
+      ...fact('Rank', `${live.length} of ${m}`, 'Eigenvalues above 1e-9 of the largest'),
+      ...fact(
+        'Effective rank',
+        sum > 0 ? fixed(Math.exp(spread), 1) : fixed(0, 1),
+        'exp of the entropy of the eigenvalues as shares of the trace',
+      ),
+      ...fact(
+        'Condition',
+        live.length > 0 ? general(top / live[live.length - 1]) : general(null),
+        'Largest over smallest eigenvalue that is not zero',
+      ),
+    );
     // shares of the trace, six decades
     const [width, height, rim] = [280, 88, 14];
     const step = width / m;
-    const svg = s('svg', {viewBox: `0 0 ${width} ${height + 14}`, role: 'img',
-                          'aria-label': `Eigenvalues: ${live.slice(0, 5).map((v) =>
-                              fixed(v / sum, 3)).join(', ')} of the trace, then smaller`});
-    for (const [power, text] of [[0, '1'], [-2, '10⁻²'], [-4, '10⁻⁴'], [-6, '10⁻⁶']] as const) {
-      const y = rim - power / 6 * (height - rim);
-      svg.append(s('line', {x1: 0, x2: width, y1: y, y2: y, class: 'rule'}),
-                 s('text', {x: width, y: y - 2, class: 'tick', 'text-anchor': 'end'}, text));
+    const svg = s('svg', {
+      viewBox: `0 0 ${width} ${height + 14}`,
+      role: 'img',
+      'aria-label': `Eigenvalues: ${live
+        .slice(0, 5)
+        .map((v) => fixed(v / sum, 3))
+        .join(', ')} of the trace, then smaller`,
+    });
+    for (const [power, text] of [
+      [0, '1'],
+      [-2, '10⁻²'],
+      [-4, '10⁻⁴'],
+      [-6, '10⁻⁶'],
+    ] as const) {
+      const y = rim - (power / 6) * (height - rim);
+      svg.append(
+        s('line', {x1: 0, x2: width, y1: y, y2: y, class: 'rule'}),
+        s('text', {x: width, y: y - 2, class: 'tick', 'text-anchor': 'end'}, text),
+      );
     }
     eigen.forEach((v, i) => {
       if (!(v > 0) || !(sum > 0)) return;
       const share = Math.max(0, 1 + Math.log10(v / sum) / 6) * (height - rim);
-      svg.append(s('rect', {x: i * step + 0.5, width: Math.max(1, step - 1.5), y: height - share,
-                            height: share, class: 'bar'}));
+      svg.append(
+        s('rect', {
+          x: i * step + 0.5,
+          width: Math.max(1, step - 1.5),
+          y: height - share,
+          height: share,
+          class: 'bar',
+        }),
+      );
     });
-    svg.append(s('text', {x: 0, y: height + 12, class: 'tick'},
-                 `${m} eigenvalues as shares of the trace`));
+    svg.append(
+      s('text', {x: 0, y: height + 12, class: 'tick'}, `${m} eigenvalues as shares of the trace`),
+    );
     bars.replaceChildren(svg);
   }
 
@@ -233,10 +286,24 @@ export function matrixPanel(report: Report): Panel | null {
     entries.sort((a, b) => Math.abs(value(b)) - Math.abs(value(a)));
     const shown = entries.slice(0, kLargest).filter((entry) => value(entry) !== 0);
     largest.replaceChildren(
-        shown.length > 0 ? h('h4', {}, 'Largest off the diagonal') : '',
-        h('table', {class: 'small largest'}, h('tbody', {}, ...shown.map((entry) => h('tr', {},
-            h('td', {class: 'number'}, general(value(entry))),
-            h('td', {}, `${data().labels[entry[0]]} × ${data().labels[entry[1]]}`))))));
+      shown.length > 0 ? h('h4', {}, 'Largest off the diagonal') : '',
+      h(
+        'table',
+        {class: 'small largest'},
+        h(
+          'tbody',
+          {},
+          ...shown.map((entry) =>
+            h(
+              'tr',
+              {},
+              h('td', {class: 'number'}, general(value(entry))),
+              h('td', {}, `${data().labels[entry[0]]} × ${data().labels[entry[1]]}`),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   function drawSpark(): void {
@@ -247,24 +314,31 @@ export function matrixPanel(report: Report): Panel | null {
     const [low, high] = [Math.min(...values, 0), Math.max(...values, 0)];
     const x = (i: number) => 8 + (i / Math.max(1, points.length - 1)) * 984;
     const y = (v: number) => 27 - ((v - low) / (high - low || 1)) * 24;
-    const path = points.map((v, i) => isNumber(v) ? `${x(i).toFixed(1)},${y(v).toFixed(1)}` : '')
-                       .filter(Boolean).join(' ');
+    const path = points
+      .map((v, i) => (isNumber(v) ? `${x(i).toFixed(1)},${y(v).toFixed(1)}` : ''))
+      .filter(Boolean)
+      .join(' ');
     const now = points[at];
-    trace.append(s('svg', {viewBox: '0 0 1000 30', preserveAspectRatio: 'none',
-                           'aria-hidden': 'true'},
-                   s('line', {x1: 0, x2: 1000, y1: y(0), y2: y(0), class: 'rule'}),
-                   s('polyline', {points: path, class: 'path'}),
-                   isNumber(now) ? s('line', {x1: x(at), x2: x(at), y1: 0, y2: 30,
-                                              class: 'needle'}) : null));
+    trace.append(
+      s(
+        'svg',
+        {viewBox: '0 0 1000 30', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
+        s('line', {x1: 0, x2: 1000, y1: y(0), y2: y(0), class: 'rule'}),
+        s('polyline', {points: path, class: 'path'}),
+        isNumber(now) ? s('line', {x1: x(at), x2: x(at), y1: 0, y2: 30, class: 'needle'}) : null,
+      ),
+    );
   }
 
   function drawKey(): void {
-    const stops = Array.from({length: 21}, (_, i) => i / 10 - 1)
-                      .map((v) => css(colourOf(root ? Math.sign(v) * Math.sqrt(Math.abs(v)) : v)));
+    const stops = Array.from({length: 21}, (_, i) => i / 10 - 1).map((v) =>
+      css(colourOf(root ? Math.sign(v) * Math.sqrt(Math.abs(v)) : v)),
+    );
     keyBox.replaceChildren(
-        h('span', {class: 'num'}, general(-limit)),
-        h('span', {class: 'ramp', style: `background:linear-gradient(to right,${stops.join(',')})`}),
-        h('span', {class: 'num'}, general(limit)));
+      h('span', {class: 'num'}, general(-limit)),
+      h('span', {class: 'ramp', style: `background:linear-gradient(to right,${stops.join(',')})`}),
+      h('span', {class: 'num'}, general(limit)),
+    );
   }
 
   function show(): void {
@@ -329,7 +403,10 @@ export function matrixPanel(report: Report): Panel | null {
   }
   canvas.addEventListener('keydown', (event) => {
     const moves: Record<string, [number, number]> = {
-      ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
     };
     const move = moves[event.key];
     if (!move) return;
@@ -352,29 +429,50 @@ export function matrixPanel(report: Report): Panel | null {
     layout.classList.toggle('beside', other !== null);
   };
   const titles = all.map((m) => `${m.env} · ${m.method} · seed ${m.seed}`);
-  const layout = h('div', {class: 'matrix'}, h('div', {class: 'matrix-map'}, frame, keyBox, readout),
-                   h('div', {class: 'matrix-side'}, facts, bars, largest));
+  const layout = h(
+    'div',
+    {class: 'matrix'},
+    h('div', {class: 'matrix-map'}, frame, keyBox, readout),
+    h('div', {class: 'matrix-side'}, facts, bars, largest),
+  );
   const views: {value: View; title: string; hint: string}[] = [
     {value: 'sum', title: 'Z', hint: 'Sum over the prefix'},
     {value: 'mean', title: 'Z / t', hint: 'Mean over the prefix'},
     {value: 'added', title: 'Added', hint: 'What came in since the prefix before'},
   ];
-  const controls = h('div', {class: 'controls no-print'},
-      select('Episode', titles, 0, (i) => {
-        stop();
-        current = i;
-        compare(other);
-        load();
-      }),
-      all.length > 1 ? select('Beside it', ['nothing', ...titles], 0, (i) => {
-        compare(i > 0 ? i - 1 : null);
-        refresh();
-      }) : null,
-      choice('Show', views, view, (value) => { view = value; refresh(); }),
-      h('div', {class: 'toggles'}, toggle('Lift small values', root, (on) => {
-        root = on;
-        refresh();
-      }, {title: 'Colour by the square root of the value'})));
+  const controls = h(
+    'div',
+    {class: 'controls no-print'},
+    select('Episode', titles, 0, (i) => {
+      stop();
+      current = i;
+      compare(other);
+      load();
+    }),
+    all.length > 1
+      ? select('Beside it', ['nothing', ...titles], 0, (i) => {
+          compare(i > 0 ? i - 1 : null);
+          refresh();
+        })
+      : null,
+    choice('Show', views, view, (value) => {
+      view = value;
+      refresh();
+    }),
+    h(
+      'div',
+      {class: 'toggles'},
+      toggle(
+        'Lift small values',
+        root,
+        (on) => {
+          root = on;
+          refresh();
+        },
+        {title: 'Colour by the square root of the value'},
+      ),
+    ),
+  );
   onThemeChange(() => {
     drawKey();
     paint();
@@ -385,12 +483,16 @@ export function matrixPanel(report: Report): Panel | null {
     width = frame.clientWidth;
     paint();
   }).observe(frame);
-  const result = panel('matrix', 'Matrix viewer', 'Matrix',
-      'The descriptor Z of one evaluation episode: the sum of ψψᵀ over its first steps. One colour ' +
+  const result = panel(
+    'matrix',
+    'Matrix viewer',
+    'Matrix',
+    'The descriptor Z of one evaluation episode: the sum of ψψᵀ over its first steps. One colour ' +
       'scale for the whole episode.',
-      controls,
-      h('div', {class: 'player no-print'}, play, h('div', {class: 'track'}, trace, slider), where),
-      layout);
+    controls,
+    h('div', {class: 'player no-print'}, play, h('div', {class: 'track'}, trace, slider), where),
+    layout,
+  );
   load();
   return result;
 }

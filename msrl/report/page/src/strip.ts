@@ -3,7 +3,12 @@
 import {h, s} from './dom';
 import {fixed, isNumber, Maybe} from './format';
 
-export interface Axis { min: number; max: number; ticks: number[]; digits: number }
+export interface Axis {
+  min: number;
+  max: number;
+  ticks: number[];
+  digits: number;
+}
 
 // Round limits and about `wanted` ticks around the values.
 export function niceAxis(values: Maybe[], include: number[] = [], wanted = 4): Axis {
@@ -22,7 +27,9 @@ export function niceAxis(values: Maybe[], include: number[] = [], wanted = 4): A
   const ticks = [];
   for (let i = first; i <= last; i++) ticks.push(i * step);
   return {
-    min: first * step, max: last * step, ticks,
+    min: first * step,
+    max: last * step,
+    ticks,
     digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)),
   };
 }
@@ -32,12 +39,19 @@ function place(axis: Axis, value: number): string {
   return `${(3 + 94 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
 }
 
-export interface Mark { value: Maybe; kind: string; title?: string }
+export interface Mark {
+  value: Maybe;
+  kind: string;
+  title?: string;
+}
 
 // `lines` are drawn through the full height: zero, or the paper's figure.
 export function strip(
-    axis: Axis, marks: Mark[], range: {low: Maybe; high: Maybe; kind: string} | null,
-    lines: {value: number; kind: string}[] = []): SVGElement {
+  axis: Axis,
+  marks: Mark[],
+  range: {low: Maybe; high: Maybe; kind: string} | null,
+  lines: {value: number; kind: string}[] = [],
+): SVGElement {
   const svg = s('svg', {class: 'strip', 'aria-hidden': 'true', focusable: 'false'});
   for (const line of lines) {
     const x = place(axis, line.value);
@@ -52,14 +66,23 @@ export function strip(
   }
   for (const mark of marks) {
     if (!isNumber(mark.value)) continue;
-    svg.append(s('circle', {cx: place(axis, mark.value), cy: 10, r: 4, class: `dot ${mark.kind}`},
-                 mark.title ? s('title', {}, mark.title) : null));
+    svg.append(
+      s(
+        'circle',
+        {cx: place(axis, mark.value), cy: 10, r: 4, class: `dot ${mark.kind}`},
+        mark.title ? s('title', {}, mark.title) : null,
+      ),
+    );
   }
   return svg;
 }
 
 export function stripAxis(axis: Axis): HTMLElement {
-  return h('span', {class: 'strip-axis', 'aria-hidden': 'true'},
-           ...axis.ticks.map((tick) => h('span', {style: `left:${place(axis, tick)}`},
-                                         fixed(tick, axis.digits))));
+  return h(
+    'span',
+    {class: 'strip-axis', 'aria-hidden': 'true'},
+    ...axis.ticks.map((tick) =>
+      h('span', {style: `left:${place(axis, tick)}`}, fixed(tick, axis.digits)),
+    ),
+  );
 }

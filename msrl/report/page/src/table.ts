@@ -3,7 +3,7 @@
 import {Child, copyButton, h} from './dom';
 import {csv, isNumber, kAbsent} from './format';
 
-const kShort = 24;  // characters that stay on one line
+const kShort = 24; // characters that stay on one line
 
 type Value = string | number | null | undefined;
 
@@ -11,10 +11,10 @@ export interface Column<R> {
   title: string;
   hint?: string;
   kind?: 'text' | 'number' | 'plot';
-  value: (row: R) => Value;                // for sorting and for CSV
-  cell?: (row: R) => Child | Child[];      // default: the value
-  export?: [string, (row: R) => Value][];  // CSV columns, default: title and value
-  head?: () => Node;                       // a second line in the head, e.g. an axis
+  value: (row: R) => Value; // for sorting and for CSV
+  cell?: (row: R) => Child | Child[]; // default: the value
+  export?: [string, (row: R) => Value][]; // CSV columns, default: title and value
+  head?: () => Node; // a second line in the head, e.g. an axis
   sortable?: boolean;
 }
 
@@ -22,19 +22,22 @@ export interface TableOptions<R> {
   label: string;
   columns: Column<R>[];
   rows: R[];
-  group?: (row: R) => string;              // a rule between groups while unsorted
-  heading?: (row: R) => string;            // a line above each group, which sorting then keeps
+  group?: (row: R) => string; // a rule between groups while unsorted
+  heading?: (row: R) => string; // a line above each group, which sorting then keeps
   rowClass?: (row: R) => string;
-  select?: (row: R) => void;               // rows become choosable by a button in the first cell
+  select?: (row: R) => void; // rows become choosable by a button in the first cell
   selected?: (row: R) => boolean;
   height?: string;
 }
 
 export function tableCsv<R>(columns: Column<R>[], rows: R[]): string {
-  const parts = columns.filter((c) => c.kind !== 'plot' || c.export)
-                    .flatMap((c) => c.export ?? [[c.title, c.value] as [string, (row: R) => Value]]);
-  return csv([parts.map(([title]) => title),
-              ...rows.map((row) => parts.map(([, value]) => value(row)))]);
+  const parts = columns
+    .filter((c) => c.kind !== 'plot' || c.export)
+    .flatMap((c) => c.export ?? [[c.title, c.value] as [string, (row: R) => Value]]);
+  return csv([
+    parts.map(([title]) => title),
+    ...rows.map((row) => parts.map(([, value]) => value(row))),
+  ]);
 }
 
 function compare(a: Value, b: Value): number {
@@ -42,7 +45,10 @@ function compare(a: Value, b: Value): number {
   return String(a).localeCompare(String(b), 'en', {numeric: true});
 }
 
-export interface TableView { element: HTMLElement; refresh: (rows?: unknown[]) => void }
+export interface TableView {
+  element: HTMLElement;
+  refresh: (rows?: unknown[]) => void;
+}
 
 export function makeTable<R>(options: TableOptions<R>): TableView {
   let rows = options.rows;
@@ -51,9 +57,9 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
   const heads = options.columns.map((column, i) => {
     const kind = column.kind ?? 'text';
     const sortable = column.sortable ?? kind !== 'plot';
-    const inner = sortable ?
-        h('button', {type: 'button', class: 'sort', onclick: () => sort(i)}, column.title) :
-        h('span', {}, column.title);
+    const inner = sortable
+      ? h('button', {type: 'button', class: 'sort', onclick: () => sort(i)}, column.title)
+      : h('span', {}, column.title);
     return h('th', {scope: 'col', class: kind, title: column.hint}, inner, column.head?.());
   });
 
@@ -97,43 +103,66 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
       });
     }
     let group: string | null = null;
-    body.replaceChildren(...shown.flatMap((row) => {
-      const own = options.heading?.(row) ?? options.group?.(row) ?? '';
-      const fresh = own !== group;
-      const rule = !options.heading && !sorted && group !== null && fresh;
-      group = own;
-      const chosen = options.selected?.(row) ?? false;
-      const tr = h('tr', {
-        class: [rule ? 'rule' : '', chosen ? 'chosen' : '', options.rowClass?.(row) ?? '']
-                   .filter(Boolean).join(' ') || null,
-      });
-      options.columns.forEach((column, i) => {
-        const content = column.cell ? column.cell(row) : column.value(row);
-        const short = typeof content === 'string' && content.length <= kShort ? ' short' : '';
-        const children = (Array.isArray(content) ? content : [content])
-                             .map((c) => c === null || c === undefined ? kAbsent : c);
-        if (i === 0) {
-          const inner = options.select ?
-              [h('button', {type: 'button', class: 'pick', 'aria-pressed': String(chosen),
-                            onclick: () => options.select?.(row)}, ...children)] : children;
-          tr.append(h('th', {scope: 'row', class: (column.kind ?? 'text') + short}, ...inner));
-        } else {
-          tr.append(h('td', {class: (column.kind ?? 'text') + short}, ...children));
-        }
-      });
-      if (!options.heading || !fresh) return [tr];
-      const title = h('th', {scope: 'rowgroup', colspan: options.columns.length}, own);
-      return [h('tr', {class: 'heading'}, title), tr];
-    }));
+    body.replaceChildren(
+      ...shown.flatMap((row) => {
+        const own = options.heading?.(row) ?? options.group?.(row) ?? '';
+        const fresh = own !== group;
+        const rule = !options.heading && !sorted && group !== null && fresh;
+        group = own;
+        const chosen = options.selected?.(row) ?? false;
+        const tr = h('tr', {
+          class:
+            [rule ? 'rule' : '', chosen ? 'chosen' : '', options.rowClass?.(row) ?? '']
+              .filter(Boolean)
+              .join(' ') || null,
+        });
+        options.columns.forEach((column, i) => {
+          const content = column.cell ? column.cell(row) : column.value(row);
+          const short = typeof content === 'string' && content.length <= kShort ? ' short' : '';
+          const children = (Array.isArray(content) ? content : [content]).map((c) =>
+            c === null || c === undefined ? kAbsent : c,
+          );
+          if (i === 0) {
+            const inner = options.select
+              ? [
+                  h(
+                    'button',
+                    {
+                      type: 'button',
+                      class: 'pick',
+                      'aria-pressed': String(chosen),
+                      onclick: () => options.select?.(row),
+                    },
+                    ...children,
+                  ),
+                ]
+              : children;
+            tr.append(h('th', {scope: 'row', class: (column.kind ?? 'text') + short}, ...inner));
+          } else {
+            tr.append(h('td', {class: (column.kind ?? 'text') + short}, ...children));
+          }
+        });
+        if (!options.heading || !fresh) return [tr];
+        const title = h('th', {scope: 'rowgroup', colspan: options.columns.length}, own);
+        return [h('tr', {class: 'heading'}, title), tr];
+      }),
+    );
   }
 
   fill();
   const table = h('table', {}, h('thead', {}, h('tr', {}, ...heads)), body);
   return {
-    element: h('div', {
-      class: 'table-scroll', role: 'region', 'aria-label': options.label, tabindex: 0,
-      style: options.height ? `max-height:${options.height}` : null,
-    }, table),
+    element: h(
+      'div',
+      {
+        class: 'table-scroll',
+        role: 'region',
+        'aria-label': options.label,
+        tabindex: 0,
+        style: options.height ? `max-height:${options.height}` : null,
+      },
+      table,
+    ),
     refresh: (next) => {
       if (next) rows = next as R[];
       fill();
@@ -143,7 +172,14 @@ export function makeTable<R>(options: TableOptions<R>): TableView {
 
 // A table with its copy button.
 export function tableBlock<R>(options: TableOptions<R>): HTMLElement {
-  return h('div', {class: 'table-block'}, makeTable(options).element,
-           h('div', {class: 'under'},
-             copyButton('Copy as CSV', () => tableCsv(options.columns, options.rows))));
+  return h(
+    'div',
+    {class: 'table-block'},
+    makeTable(options).element,
+    h(
+      'div',
+      {class: 'under'},
+      copyButton('Copy as CSV', () => tableCsv(options.columns, options.rows)),
+    ),
+  );
 }

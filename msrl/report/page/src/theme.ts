@@ -76,15 +76,20 @@ export function cssColour(name: string): string {
   return colour;
 }
 
-export interface Look { colour: string; dash: number[]; width: number }
+export interface Look {
+  colour: string;
+  dash: number[];
+  width: number;
+}
 
 const order = new Map<string, {index: number; role: string}>();
 
 // The methods that the report is about come first and so get plain lines in the first colours.
 export function assignLooks(methods: Method[]): void {
   const rank = (role: string) => ['transfer', 'scratch', 'baseline'].indexOf(role) >>> 0;
-  const sorted = methods.map((method, i) => ({method, i}))
-                     .sort((a, b) => rank(a.method.role) - rank(b.method.role) || a.i - b.i);
+  const sorted = methods
+    .map((method, i) => ({method, i}))
+    .sort((a, b) => rank(a.method.role) - rank(b.method.role) || a.i - b.i);
   order.clear();
   sorted.forEach(({method}, index) => order.set(method.name, {index, role: method.role}));
 }
@@ -101,5 +106,10 @@ export function look(method: string): Look {
 }
 
 export function faded(colour: string, alpha: number): string {
-  return colour + Math.round(alpha * 255).toString(16).padStart(2, '0');
+  return (
+    colour +
+    Math.round(alpha * 255)
+      .toString(16)
+      .padStart(2, '0')
+  );
 }
