@@ -360,10 +360,11 @@ void MakeCurve(const Analysis& analysis, int task_index, int method,
   Curve curve{.task = task_index, .method = method};
   curve.steps.assign(steps.begin(), steps.end());
   const std::size_t count = curve.steps.size();
-  for (auto* column : {&curve.mean, &curve.low, &curve.high, &curve.mean_return, &curve.success}) {
+  for (auto* column : {&curve.mean, &curve.low, &curve.high, &curve.mean_return, &curve.low_return,
+                       &curve.high_return, &curve.success}) {
     column->resize(count);
   }
-  std::vector<std::vector<double>> normalised(count), returns(count), success(count);
+  std::vector<std::vector<double>> returns(count), success(count);
   for (const auto& [seed, run] : runs) {
     CurveOfSeed line{seed, std::vector<std::optional<double>>(count),
                      std::vector<std::optional<double>>(count)};
@@ -373,7 +374,6 @@ void MakeCurve(const Analysis& analysis, int task_index, int method,
       line.returns[i] = evaluation.mean_return;
       line.values[i] = task.Normalised(evaluation.mean_return);
       returns[i].push_back(evaluation.mean_return);
-      if (line.values[i]) normalised[i].push_back(*line.values[i]);
       if (evaluation.success_rate) success[i].push_back(*evaluation.success_rate);
     }
     curve.seeds.push_back(std::move(line));
@@ -385,13 +385,16 @@ void MakeCurve(const Analysis& analysis, int task_index, int method,
       if (std::ssize(values) != n) return std::nullopt;
       return MeanAndStd(values).mean;
     };
-    curve.mean[i] = mean(normalised[i]);
     curve.mean_return[i] = mean(returns[i]);
     curve.success[i] = mean(success[i]);
-    if (!curve.mean[i]) continue;
-    if (const auto interval = band.Of(normalised[i])) {
-      curve.low[i] = interval->low;
-      curve.high[i] = interval->high;
+    if (!curve.mean_return[i]) continue;
+    // both scales are affine maps of each other: one band serves both
+    curve.mean[i] = task.Normalised(*curve.mean_return[i]);
+    if (const auto interval = band.Of(returns[i])) {
+      curve.low_return[i] = interval->low;
+      curve.high_return[i] = interval->high;
+      curve.low[i] = task.Normalised(interval->low);
+      curve.high[i] = task.Normalised(interval->high);
     }
   }
   curves.push_back(std::move(curve));

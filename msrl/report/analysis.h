@@ -86,8 +86,10 @@ struct Curve {
   int task = 0;
   int method = 0;
   std::vector<std::int64_t> steps = {};
-  // Empty at steps that not all seeds have reached.
-  std::vector<std::optional<double>> mean = {}, low = {}, high = {}, mean_return = {}, success = {};
+  // Empty at steps that not all seeds have reached. Normalised, then in the task's own unit.
+  std::vector<std::optional<double>> mean = {}, low = {}, high = {};
+  std::vector<std::optional<double>> mean_return = {}, low_return = {}, high_return = {};
+  std::vector<std::optional<double>> success = {};
   std::vector<CurveOfSeed> seeds = {};
 };
 

@@ -158,6 +158,8 @@ class PageMaker {
                 {"low", Numbers(curve.low)},
                 {"high", Numbers(curve.high)},
                 {"raw_mean", Numbers(curve.mean_return)}};
+      json["raw_low"] = Numbers(curve.low_return);
+      json["raw_high"] = Numbers(curve.high_return);
       const bool success = std::any_of(curve.success.begin(), curve.success.end(),
                                        [](const auto& value) { return value.has_value(); });
       json["success"] = success ? Numbers(curve.success) : Json();
@@ -289,6 +291,8 @@ class PageMaker {
       Json json = Of(*exhibit.of);
       json["size"] = exhibit.size;
       json["capacity"] = exhibit.capacity;
+      json["slots"] =
+          List(AlignedSlots(), [](const GeometrySlot& slot) { return Json(slot.name); });
       json["segments"] = List(exhibit.segments, [](const LibrarySegment& segment) {
         return Json{{"id", segment.slot},
                     {"uses", segment.uses},

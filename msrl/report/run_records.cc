@@ -45,6 +45,13 @@ double FiniteNumber(const Json& json, const char* key, std::string_view source) 
   return value;
 }
 
+// Small enough for sums and differences.
+std::int64_t StepNumber(const Json& json, std::string_view source) {
+  const auto step = json.at("step").get<std::int64_t>();
+  if (step < 0 || step > 1'000'000'000'000'000) Damaged(source, StrCat("step ", step));
+  return step;
+}
+
 std::string TextOr(const Json& json, const char* key, std::string fallback = {}) {
   return json.contains(key) ? json.at(key).get<std::string>() : std::move(fallback);
 }
@@ -72,7 +79,7 @@ void ForEachLine(std::string_view text, bool half_line_allowed, std::string_view
 Evaluation ParseEvaluation(std::string_view line, const RunSpec& spec, std::string_view source) {
   const Json json = Json::parse(line);
   Evaluation evaluation;
-  evaluation.step = json.at("step").get<std::int64_t>();
+  evaluation.step = StepNumber(json, source);
   evaluation.mean_return = FiniteNumber(json, "mean_return", source);
   const auto& returns = json.at("returns").get_ref<const Json::array_t&>();
   if (std::ssize(returns) != spec.eval_episodes) {
@@ -474,7 +481,7 @@ RunStatus ParseStatus(std::string_view text, std::string_view source) {
     } else {
       Damaged(source, StrCat("unknown state '", state, "'"));
     }
-    status.step = json.at("step").get<std::int64_t>();
+    status.step = StepNumber(json, source);
     status.message = TextOr(json, "message");
     return status;
   });
@@ -509,7 +516,8 @@ RunTiming ParseTiming(std::string_view text, std::string_view source) {
       if (speed.empty()) return;
       const Json json = Json::parse(speed);
       timing.seconds += FiniteNumber(json, "seconds", source);
-      steps += json.at("step").get<std::int64_t>() - first;
+      steps += StepNumber(json, source) - first;
+      if (!(timing.seconds >= 0.0 && std::isfinite(timing.seconds))) Damaged(source, "bad seconds");
       speed = {};
     };
     ForEachLine(text, /*half_line_allowed=*/true, source, [&](std::string_view line) {
@@ -519,7 +527,7 @@ RunTiming ParseTiming(std::string_view text, std::string_view source) {
       }
       close();
       const Json json = Json::parse(line);
-      first = json.at("step").get<std::int64_t>();
+      first = StepNumber(json, source);
       timing.host = json.at("host").get<std::string>();
     });
     close();
