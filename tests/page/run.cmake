@@ -24,5 +24,6 @@ if(fetch)
 endif()
 execute_process(
   COMMAND ${NODE} ${TEST}/page_test.mjs --page ${PAGE} --source ${SOURCE}
-          --page-modules ${PAGE_MODULES} --test-modules ${FOLDER}/modules --chromium ${CHROMIUM} --out ${FOLDER}/screens
+          --page-modules ${PAGE_MODULES} --test-modules ${FOLDER}/modules
+          --chromium ${CHROMIUM} --out ${FOLDER}/screens
   COMMAND_ERROR_IS_FATAL ANY)
