@@ -157,7 +157,7 @@ void ShowRun(const RunRecords& records, const RunScore& score, Exhibits& exhibit
   const RunDirectory directory = RunDirectory::OpenForReading(records.folder / score.run->path);
   const std::optional<TensorFile> checkpoint =
       directory.ReadNewestCheckpoint([](const std::string&) {});
-  if (!checkpoint) throw UserError("no checkpoint: nothing to look into");
+  if (!checkpoint) throw UserError("no checkpoint");
   exhibits.matrices.push_back(PlayEpisode(directory));
   exhibits.matrices.back().of = &score;
   std::set<std::string> used;
@@ -223,18 +223,24 @@ ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis) {
   Exhibits exhibits;
   for (int task = 0; task < static_cast<int>(analysis.tasks.size()); ++task) {
+    std::string problem;
     for (const RunScore* score : Candidates(analysis, task)) {
       const std::size_t matrices = exhibits.matrices.size();
       const std::size_t libraries = exhibits.libraries.size();
       try {
         ShowRun(records, *score, exhibits);
+        problem.clear();
         break;
       } catch (const std::exception& error) {
         // all or nothing of a run; the next one is tried
         exhibits.matrices.resize(matrices);
         exhibits.libraries.resize(libraries);
-        exhibits.problems.push_back({score->run->path, StrCat("not shown: ", error.what())});
+        if (problem.empty()) problem = StrCat(score->run->path, ": ", error.what());
       }
+    }
+    if (!problem.empty()) {
+      exhibits.problems.push_back({analysis.tasks[static_cast<std::size_t>(task)].name,
+                                   StrCat("no run to look into, the first is ", problem)});
     }
   }
   return exhibits;

@@ -18,7 +18,7 @@ struct PageHeader {
   std::vector<std::string> commands = {};  // that make this report
 };
 
-// Format "msrl-report" 1 (docs/file-formats.md). Figures have six significant digits. Always valid
+// Format "msrl-report" 1 (docs/report.md). Figures have six significant digits. Always valid
 // UTF-8.
 std::string ToPageData(const RunRecords& records, const Analysis& analysis,
                        const std::vector<FairnessItem>& fairness, const Exhibits& exhibits,

@@ -29,9 +29,19 @@ double TailShare(const BootstrapOptions& options, int n, int tasks) {
   return NormalTail(widening * StudentQuantile(options.level, degrees));
 }
 
+// Quantile of unsorted values, which are put in another order.
+double UnsortedQuantile(std::vector<double>& values, double p) {
+  const double place = p * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), below, values.end());
+  const double share = place - std::floor(place);
+  if (share == 0.0 || below + 1 == values.end()) return *below;
+  return *below + share * (*std::min_element(below + 1, values.end()) - *below);
+}
+
 Interval Percentiles(std::vector<double>& statistics, double tail) {
-  std::sort(statistics.begin(), statistics.end());
-  return {Quantile(statistics, tail), Quantile(statistics, 1.0 - tail)};
+  const double low = UnsortedQuantile(statistics, tail);
+  return {low, UnsortedQuantile(statistics, 1.0 - tail)};
 }
 
 bool EveryTaskRepeats(std::span<const SeedScores> tasks) {
@@ -56,10 +66,21 @@ void Draw(std::span<const SeedScores> tasks, Rng& rng, std::vector<std::vector<d
   }
 }
 
-double MeanAuroc(std::span<const std::vector<double>> a, std::span<const std::vector<double>> b) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < a.size(); ++k) sum += Auroc(a[k], b[k]);
-  return sum / static_cast<double>(a.size());
+// Drawn places instead of values.
+void DrawPlaces(int n, Rng& rng, std::vector<int>& places) {
+  places.resize(static_cast<std::size_t>(n));
+  for (int& place : places) place = static_cast<int>(rng.Index(n));
+}
+
+// 1 where a's value is higher, 1/2 where they are equal: a row per value of a.
+std::vector<double> Duels(const SeedScores& a, const SeedScores& b) {
+  std::vector<double> wins;
+  for (const double left : a.values()) {
+    for (const double right : b.values()) {
+      wins.push_back(left > right ? 1.0 : left == right ? 0.5 : 0.0);
+    }
+  }
+  return wins;
 }
 
 }  // namespace
@@ -222,12 +243,22 @@ std::optional<Interval> ProbabilityOfImprovementInterval(std::span<const SeedSco
   MSRL_CHECK(!options.expanded, "a probability is no mean");
   const double tail = TailShare(options, 0, 0);
   Rng rng(options.seed, "bootstrap");
-  std::vector<std::vector<double>> sample_a, sample_b;
+  std::vector<std::vector<double>> duels;
+  for (std::size_t k = 0; k < a.size(); ++k) duels.push_back(Duels(a[k], b[k]));
+  std::vector<int> from_a, from_b;
   std::vector<double> statistics(static_cast<std::size_t>(options.resamples));
   for (double& value : statistics) {
-    Draw(a, rng, sample_a);
-    Draw(b, rng, sample_b);
-    value = MeanAuroc(sample_a, sample_b);
+    value = 0.0;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      DrawPlaces(a[k].n(), rng, from_a);
+      DrawPlaces(b[k].n(), rng, from_b);
+      double wins = 0.0;
+      for (const int i : from_a) {
+        const double* const row = duels[k].data() + i * b[k].n();
+        for (const int j : from_b) wins += row[j];
+      }
+      value += wins / (a[k].n() * b[k].n()) / static_cast<double>(a.size());
+    }
   }
   return Percentiles(statistics, tail);
 }

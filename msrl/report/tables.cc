@@ -87,12 +87,11 @@ class TableMaker {
     for (const MethodRow& row : analysis_.rows) {
       if (!wanted(Method(row.method))) continue;
       const auto& cells = row.*field;
-      if (std::none_of(cells.begin(), cells.end(), [](const auto& cell) { return !!cell; })) {
-        continue;
-      }
       std::vector<std::string> line{Method(row.method).title};
       for (std::size_t c = 0; c < columns.size(); ++c) line.push_back(text(cells[c]));
-      table.rows.push_back(std::move(line));
+      const bool empty = std::all_of(line.begin() + 1, line.end(),
+                                     [](const std::string& cell) { return cell == kNothing; });
+      if (!empty) table.rows.push_back(std::move(line));
     }
     return table;
   }
