@@ -188,7 +188,11 @@ export function verdictPanel(report: Report): Panel | null {
               [{value: 0, kind: 'zero'}],
             ),
             h('span', {class: 'verdict-words'}, v.text),
-            h('span', {class: 'muted num'}, `${interval(v.low, v.high)}, n = ${count(v.n)}`),
+            h(
+              'span',
+              {class: 'muted num'},
+              `${isNumber(v.low) ? interval(v.low, v.high) : 'no interval'}, n = ${count(v.n)}`,
+            ),
           );
         }),
       ),

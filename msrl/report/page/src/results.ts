@@ -224,7 +224,10 @@ function resultColumns(report: Report, rows: Row[], metric: Metric, paper: boole
       paper ? cell(row)?.paper?.mean : null,
     ]);
     if (all.some(isNumber)) {
-      const axis = niceAxis(all);
+      // differences below a hundredth must not fill the axis
+      const known = all.filter(isNumber);
+      const middle = (Math.min(...known) + Math.max(...known)) / 2;
+      const axis = niceAxis(all, [middle - 0.05, middle + 0.05]);
       columns.push({
         title: `${report.main.columns[last]}, 95%`,
         kind: 'plot',
