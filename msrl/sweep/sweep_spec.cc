@@ -1,7 +1,5 @@
 #include "msrl/sweep/sweep_spec.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,6 +9,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
+#include "msrl/sweep/toml.h"
 
 namespace msrl {
 namespace {
@@ -31,6 +30,37 @@ bool IsControl(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; 
 std::string OneLine(std::string text) {
   std::replace_if(text.begin(), text.end(), IsControl, '?');
   return text;
+}
+
+// toml++ 3.3 is undefined on letters beyond ASCII outside of texts and comments, where TOML has no
+// place for them anyway; and nothing here is longer than a line.
+void RequirePlain(std::string_view text, std::string_view file) {
+  int line = 1;
+  char quote = 0;
+  bool comment = false;
+  const auto fail = [&](std::string_view what) {
+    throw UserError(StrCat(file, ":", line, ": ", what));
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      quote = 0;
+      comment = false;
+    } else if (comment) {
+      continue;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+      if (c == '\\' && quote == '"' && i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (c == '#') {
+      comment = true;
+    } else if (c == '"' || c == '\'') {
+      if (text.substr(i, 3) == std::string(3, c)) fail("a text must be on one line");
+      quote = c;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      fail("letters beyond ASCII belong into quotes");
+    }
+  }
 }
 
 // Where we are in the file: everything that goes wrong is said with a line.
@@ -80,7 +110,7 @@ class Reader {
     }
     return name;
   }
-  std::string Choice(std::string_view key, std::string otherwise,
+  std::string Choice(std::string_view key, const std::string& otherwise,
                      std::span<const std::string> choices) const {
     const std::string text = Text(key, otherwise);
     if (text == otherwise) return text;
@@ -439,6 +469,8 @@ std::vector<std::uint64_t> ParseSeeds(std::string_view text) {
 }
 
 SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  RequirePlain(text, file);
   toml::table document;
   try {
     document = toml::parse(text, file);

@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // what the rest of the program relies on
     if (spec.envs.empty() || spec.methods.empty() || spec.seeds.empty()) std::abort();
     for (const msrl::SweepEnv& env : spec.envs) {
-      if (env.steps < 1 || env.name.empty() || env.name.find('/') != std::string::npos) std::abort();
+      if (env.steps < 1 || env.name.empty() || env.name.find('/') != std::string::npos)
+        std::abort();
     }
     for (const msrl::SweepBranch& branch : spec.branches) {
       if (branch.seeds.empty()) std::abort();

@@ -1,0 +1,14 @@
+// toml++ for those that read files of users.
+//
+// Its parser asserts, or tells the optimiser to assume, that a key begins as keys do, and reports
+// the opposite as an error right after: `[=]` in a file would abort a build with assertions.
+#ifndef MSRL_SWEEP_TOML_H_
+#define MSRL_SWEEP_TOML_H_
+
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
+
+#endif  // MSRL_SWEEP_TOML_H_
