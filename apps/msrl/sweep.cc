@@ -184,6 +184,21 @@ std::vector<std::string> SbatchOptions(const SweepArguments& arguments) {
   return options;
 }
 
+// What to type to go on. Options that are for one time only are left out.
+std::string CommandOf(const SweepArguments& arguments) {
+  std::string command = fmt::format("msrl sweep {} --out {}", arguments.spec, arguments.out);
+  if (arguments.on_slurm()) command += " --executor slurm";
+  if (arguments.jobs > 0) command += fmt::format(" --jobs {}", arguments.jobs);
+  const auto add = [&command](const char* name, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" --{}={}", name, value);
+  };
+  add("partition", arguments.partition);
+  add("time", arguments.time);
+  add("mem", arguments.memory);
+  for (const std::string& option : arguments.slurm_arguments) add("slurm-arg", option);
+  return command;
+}
+
 void Sweep(SweepArguments& arguments) {
   if (arguments.on_slurm()) {
     RequireSlurm();
@@ -194,8 +209,7 @@ void Sweep(SweepArguments& arguments) {
   SweepPlan plan = MakePlan(spec);
   if (arguments.out.empty()) arguments.out = "runs/" + plan.name;
   while (arguments.out.size() > 1 && arguments.out.ends_with('/')) arguments.out.pop_back();
-  plan.command = fmt::format("msrl sweep {} --out {}{}", arguments.spec, arguments.out,
-                             arguments.on_slurm() ? " --executor slurm" : "");
+  plan.command = CommandOf(arguments);
   std::string only;
   for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
   const SweepSelection selection = SweepSelection::Parse(only, plan);
