@@ -4,7 +4,12 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
+#include <map>
 
+#include "msrl/core/rng.h"
+#include "msrl/nn/matrix_features.h"
+#include "msrl/nn/value_branch.h"
 #include "msrl/report/fairness.h"
 #include "msrl/report/synthetic_runs.h"
 #include "msrl/suite/registry.h"
@@ -238,6 +243,55 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   EXPECT_NE(item(items, "Target environments").found.find("for sac"), std::string::npos);
   EXPECT_EQ(item(items, "Target evaluation").ok, false);
   EXPECT_EQ(item(items, "Target interaction budget").ok, true);
+}
+
+TEST_F(AnalysisTest, FairnessOfTheBranches) {
+  const auto branch = [](const char* dataset, std::int64_t updates, int width) {
+    BranchInfo info;
+    info.lift = CompactLift()->id();
+    info.sources = {"graph-motif", "micro-grid"};
+    info.dataset = dataset;
+    info.objective = "shape";
+    info.target = "expert";
+    info.updates = updates;
+    ValueBranch made(MatrixFeatures(CompactLift()).size(), {.width = width}, info);
+    Rng rng(1, "branch");
+    made.Init(rng);
+    return made.Encode();
+  };
+  const auto check = [this] {
+    const RunRecords records = ReadRunRecords(folder_);
+    EXPECT_EQ(records.inits.size(), 2u);
+    std::map<std::string, FairnessItem> items;
+    for (const FairnessItem& item : CheckFairness(records, Analyse(records))) {
+      items[item.item] = item;
+    }
+    return items;
+  };
+  Sweep({"reacher"}, {1, 2});
+  Line("reacher", "msrl", "msrl", 1, 0.5, {.init = branch("aa", 100, 16)});
+  Line("reacher", "msrl", "msrl", 2, 0.5, {.init = branch("bb", 100, 64)});
+  auto items = check();
+  EXPECT_EQ(items["Source environments"].ok, true);
+  EXPECT_EQ(items["Source trajectories"].ok, false);
+  EXPECT_EQ(items["Source trajectories"].found, "dataset aa, bb in 2 branches");
+  EXPECT_EQ(items["Source targets"].ok, true);
+  EXPECT_EQ(items["Source compute"].ok, true);
+  EXPECT_EQ(items["Architecture scale"].ok, false);
+  EXPECT_EQ(items["Transferred component"].ok, true);
+
+  Line("reacher", "msrl", "msrl", 1, 0.5, {.init = branch("aa", 100, 16)});
+  Line("reacher", "msrl", "msrl", 2, 0.5, {.init = branch("aa", 200, 16)});
+  items = check();
+  EXPECT_EQ(items["Source trajectories"].ok, true);
+  EXPECT_EQ(items["Source compute"].ok, false);
+  EXPECT_EQ(items["Architecture scale"].ok, true);
+  // a branch file that was changed afterwards is said, and the run is used
+  std::ofstream(folder_ / "reacher/msrl/2/init.safetensors") << "x";
+  const RunRecords records = ReadRunRecords(folder_);
+  EXPECT_EQ(records.counts.finished, 2);
+  ASSERT_EQ(records.problems.size(), 1u);
+  EXPECT_NE(records.problems[0].what.find("is not what the run was made with"), std::string::npos);
 }
 
 }  // namespace

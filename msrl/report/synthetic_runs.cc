@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/run/run_directory.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl::report {
@@ -44,7 +45,13 @@ void WriteSyntheticRun(const fs::path& folder, const SyntheticRun& run) {
   json["steps"] = run.steps;
   json["eval_every"] = run.eval_every;
   json["eval_episodes"] = run.eval_episodes;
-  json["init"] = run.predictor ? "0123456789abcdef" : "";
+  json["init"] = "";
+  if (!run.init.empty()) {
+    json["init"] = ContentsHash(run.init);
+    Write(folder / "init.safetensors", run.init);
+  } else if (run.predictor) {
+    json["init"] = "0123456789abcdef";  // the file is gone
+  }
   Write(folder / "run.json", json.dump(2) + "\n");
 
   const std::int64_t stop = run.stop < 0 ? run.steps : run.stop;

@@ -24,6 +24,7 @@ struct SyntheticRun {
   std::int64_t stop = -1;  // last step; -1: the budget
   int metric_lines = 10;
   std::optional<double> predictor = {};
+  std::string init = {};  // contents of the branch file that it started from
 };
 
 // Writes run.json, status.json, evals.jsonl, metrics.jsonl and timing.jsonl into the folder.
