@@ -91,7 +91,19 @@ class SweepCommandTest : public ::testing::Test {
     fs::create_directory(folder_);
     Write("tiny.toml", kSpec);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    // a test that failed half-way leaves a sweep, whose workers stop with it
+    for (const pid_t child : started_) {
+      if (waitpid(child, nullptr, WNOHANG) != 0) continue;
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+    std::error_code error;
+    WaitFor([&] {
+      fs::remove_all(folder_, error);
+      return !fs::exists(folder_);
+    });
+  }
 
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
@@ -117,6 +129,7 @@ class SweepCommandTest : public ::testing::Test {
       execv(argv[0], argv.data());
       _exit(127);
     }
+    started_.push_back(child);
     return child;
   }
   // Its exit code, or minus the signal that ended it.
@@ -149,11 +162,14 @@ class SweepCommandTest : public ::testing::Test {
     EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
   }
 
+  // Also while files come and go.
   std::vector<fs::path> RunFolders(const std::string& directory) const {
     std::vector<fs::path> runs;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / directory)) {
-      if (entry.path().filename() == "run.json") {
-        runs.push_back(fs::relative(entry.path().parent_path(), folder_ / directory));
+    std::error_code error;
+    fs::recursive_directory_iterator entry(folder_ / directory, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      if (entry->path().filename() == "run.json") {
+        runs.push_back(entry->path().parent_path().lexically_relative(folder_ / directory));
       }
     }
     std::sort(runs.begin(), runs.end());
@@ -216,6 +232,7 @@ class SweepCommandTest : public ::testing::Test {
   }
 
   fs::path folder_;
+  mutable std::vector<pid_t> started_;
 };
 
 TEST_F(SweepCommandTest, KilledWorkersAndSweepsEndTheSame) {

@@ -32,35 +32,36 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// toml++ 3.3 is undefined on letters beyond ASCII outside of texts and comments, where TOML has no
-// place for them anyway; and nothing here is longer than a line.
-void RequirePlain(std::string_view text, std::string_view file) {
+// toml++ 3.3 is undefined on many letters beyond ASCII, so it gets none: comments may hold them,
+// texts must write them as \u00e9. The result has the same lines.
+std::string AsciiOf(std::string_view text, std::string_view file) {
+  std::string ascii(text);
   int line = 1;
   char quote = 0;
   bool comment = false;
-  const auto fail = [&](std::string_view what) {
-    throw UserError(StrCat(file, ":", line, ": ", what));
-  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    const bool beyond = static_cast<unsigned char>(c) >= 0x80;
     if (c == '\n') {
       ++line;
       quote = 0;
       comment = false;
-    } else if (comment) {
-      continue;
+    } else if (beyond && comment) {
+      ascii[i] = '?';
+    } else if (beyond) {
+      throw UserError(StrCat(file, ":", line,
+                             ": letters beyond ASCII can't be read here; write them as \\u00e9"));
     } else if (quote != 0) {
+      const bool escaped = c == '\\' && quote == '"';
       if (c == quote) quote = 0;
-      if (c == '\\' && quote == '"' && i + 1 < text.size() && text[i + 1] != '\n') ++i;
+      if (escaped && i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (c == '"' || c == '\'') {
+      quote = comment ? '\0' : c;
     } else if (c == '#') {
       comment = true;
-    } else if (c == '"' || c == '\'') {
-      if (text.substr(i, 3) == std::string(3, c)) fail("a text must be on one line");
-      quote = c;
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      fail("letters beyond ASCII belong into quotes");
     }
   }
+  return ascii;
 }
 
 // Where we are in the file: everything that goes wrong is said with a line.
@@ -470,10 +471,10 @@ std::vector<std::uint64_t> ParseSeeds(std::string_view text) {
 
 SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
-  RequirePlain(text, file);
+  const std::string ascii = AsciiOf(text, file);
   toml::table document;
   try {
-    document = toml::parse(text, file);
+    document = toml::parse(ascii, file);
   } catch (const toml::parse_error& error) {
     throw UserError(StrCat(file, ":", error.source().begin.line,
                            ": not TOML: ", OneLine(std::string(error.description()))));
