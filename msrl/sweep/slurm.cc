@@ -37,6 +37,8 @@ constexpr std::chrono::milliseconds kLongestPause(15000);
 constexpr std::string_view kJobScript = R"script(#!/bin/bash
 # One task of a sweep, written by msrl sweep: job.sh LIST DIR MSRL RESTARTS [options of msrl task]
 list=$1 dir=$2 msrl=$3 restarts=$4
+# the id of the last task is also that of the whole array
+job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 shift 4
 task=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$list")
 [ -n "$task" ] || { echo "no line $SLURM_ARRAY_TASK_ID in $list"; exit 2; }
@@ -64,9 +66,9 @@ case $code in
       exit "$code"
     fi
     # not if it was cancelled, or if Slurm is putting it back by itself
-    [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ] || exit "$code"
+    [ "$(squeue -h -j "$job" -o %T)" = RUNNING ] || exit "$code"
     echo "$task: exit code $code, back into the queue"
-    scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" ;;
+    scontrol requeue "$job" ;;
 esac
 exit "$code"
 )script";
