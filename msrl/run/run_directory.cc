@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCheckpointVersion = "1";
 constexpr std::size_t kKeptCheckpoints = 2;
+constexpr const char* kConfigFile = "config.toml";
 constexpr const char* kInitFile = "init.safetensors";
 constexpr const char* kLockFile = "lock";
 constexpr std::uintmax_t kMaxInitBytes = std::uintmax_t{1} << 30;
@@ -83,10 +84,12 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, con
   require_none();
   if (fs::exists(path)) {
     if (!fs::is_directory(path)) throw UserError(StrCat(path.string(), " is not a directory"));
+    const bool begun = fs::exists(path / kLockFile);
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       // what a killed start leaves behind
       const std::string name = entry.path().filename().string();
-      if (!name.starts_with(".") && name != kInitFile && name != kLockFile) {
+      if (!name.starts_with(".") && name != kInitFile && name != kLockFile &&
+          !(begun && name == kConfigFile)) {
         throw UserError(StrCat(path.string(), " is not empty and holds no run; choose another"));
       }
     }
@@ -98,9 +101,9 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, con
   run.Lock();
   require_none();  // another process may have made it meanwhile
   if (!init.empty()) WriteFileAtomically(path / kInitFile, init);
+  WriteFileAtomically(path / kConfigFile, toml);
   // from here on the run can be resumed
   WriteFileAtomically(path / "run.json", json);
-  WriteFileAtomically(path / "config.toml", toml);
   MakeFolders(path / "checkpoints");
   return run;
 }
@@ -138,8 +141,8 @@ void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
   RunSpec changed = spec_;
   changed.steps = steps;
   changed.Check();
+  WriteFileAtomically(path_ / kConfigFile, ToToml(changed, parts));
   WriteFileAtomically(path_ / "run.json", ToJson(changed, parts));
-  WriteFileAtomically(path_ / "config.toml", ToToml(changed, parts));
   spec_ = changed;
 }
 

@@ -308,6 +308,24 @@ TEST_F(RunnerTest, InterruptedAnywhereItEndsTheSame) {
   }
 }
 
+// run.json comes last: where it is, everything else is.
+TEST_F(RunnerTest, AStartThatWasKilledIsRepeatedWhole) {
+  const RunSpec spec = Spec("graph-motif", 1, 400);
+  Create("whole", spec);
+  fs::create_directory(folder_ / "killed");
+  for (const char* left : {"lock", "config.toml", ".run.json.Ab3xY1"}) {
+    Spill(folder_ / "killed" / left, "half");
+    Create("killed", spec);
+    EXPECT_EQ(Slurp(folder_ / "killed" / "config.toml"), Slurp(folder_ / "whole" / "config.toml"));
+    fs::remove(folder_ / "killed" / "run.json");
+    fs::remove(folder_ / "killed" / "checkpoints");
+  }
+  fs::create_directory(folder_ / "foreign");
+  Spill(folder_ / "foreign" / "config.toml", "somebody else's");
+  EXPECT_NE(UserErrorText([&] { Create("foreign", spec); }).find("not empty"), std::string::npos);
+  EXPECT_EQ(Slurp(folder_ / "foreign" / "config.toml"), "somebody else's");
+}
+
 TEST_F(RunnerTest, ALongerBudgetGoesOn) {
   Create("whole", Spec("graph-motif", 3, 1200));
   Continue("whole");
