@@ -13,9 +13,10 @@ endif()
 
 find_program(MSRL_CCACHE ccache)
 if(MSRL_CCACHE AND PROJECT_IS_TOP_LEVEL)
-  # the setting that lets ccache work together with precompiled headers
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${MSRL_CCACHE})
+  # paths relative to the source, so that a second clone compiles nothing again; the sloppiness lets
+  # ccache work together with precompiled headers
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros ${MSRL_CCACHE})
 endif()
 
 # Sanitizer builds: clang without optimisation compiles Eigen five times faster than GCC with -O2.
@@ -42,6 +43,16 @@ if(MSRL_SANITIZE)
                          $<$<BOOL:${MSRL_FUZZ}>:-fsanitize=fuzzer-no-link>)
   target_link_options(msrl_flags INTERFACE ${msrl_sanitize_flags})
 endif()
+
+# Parsing these is half of a test's compile time: all tests share what this program compiles.
+function(msrl_make_test_headers)
+  set(source ${PROJECT_BINARY_DIR}/test_headers.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  add_executable(test_headers ${source})
+  target_link_libraries(test_headers PRIVATE msrl_flags GTest::gtest rapidcheck Eigen3::Eigen)
+  target_compile_options(test_headers PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Core>)
+endfunction()
 
 # msrl_add_library(<folder> SOURCES ... [PUBLIC deps] [PRIVATE deps] [TESTS ...] [TEST_LINK deps]
 #                  [NO_INSTALL])
@@ -71,10 +82,11 @@ function(msrl_add_test name)
   target_link_libraries(${name} PRIVATE msrl_flags msrl_testing ${ARG_LINK})
   # what is tested keeps its optimisation; the tests themselves compile faster with less
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  list(LENGTH ARG_SOURCES source_count)
-  if(source_count GREATER 4)
-    # parsing these is half of a test's compile time
-    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h> <Eigen/Core>)
+  if(NOT "${ARG_LINK}" MATCHES "torch")  # whose flags differ
+    if(NOT TARGET test_headers)
+      msrl_make_test_headers()
+    endif()
+    target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
