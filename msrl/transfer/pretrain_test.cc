@@ -150,17 +150,22 @@ TEST(Pretrain, LearnsValuesOfNewInstances) {
 
 // On the training instances: a few hundred are too few for the shape of new ones.
 TEST(Pretrain, ShapeFollowsTheEpisodeAndNotItsLevel) {
-  const auto train_on_itself = [](const char* objective) {
+  const auto train_on_itself = [](const char* objective, std::uint64_t seed) {
     PretrainConfig config = Quick(objective);
     config.updates = 2000;
     const PrefixSet set = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
-    return Pretrain(config, set, set, set.sources, 0).metrics;
+    return Pretrain(config, set, set, set.sources, seed).metrics;
   };
-  const PretrainMetrics shape = train_on_itself("shape");
-  const PretrainMetrics paper = train_on_itself("paper");
-  EXPECT_GT(shape.centred_rank_correlation, paper.centred_rank_correlation + 0.05);
-  EXPECT_LT(shape.rank_correlation, paper.rank_correlation - 0.3);
-  EXPECT_GT(shape.difference_correlation, 0.2);
+  const PretrainMetrics paper = train_on_itself("paper", 0);
+  double difference = 0.0;
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    const PretrainMetrics shape = train_on_itself("shape", seed);
+    EXPECT_GT(shape.centred_rank_correlation, paper.centred_rank_correlation + 0.1) << seed;
+    EXPECT_LT(shape.rank_correlation, paper.rank_correlation - 0.3) << seed;
+    difference += shape.difference_correlation / 3;
+  }
+  // single seeds are between 0.11 and 0.29
+  EXPECT_GT(difference, 0.1);
 }
 
 TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
