@@ -20,7 +20,9 @@ constexpr const char* kLockFile = "lock";
 
 // Files in a directory without a plan must be those of this sweep: its plan may have been lost.
 void RequireOurs(const fs::path& path, const SweepPlan& plan) {
-  std::set<std::string> ours{"source", "logs", "slurm", kLockFile};
+  // the last two are records for the report, which may come first
+  std::set<std::string> ours{"source",  "logs",          "slurm",
+                             kLockFile, "diagnose.json", "pretrain.json"};
   for (const PlannedEnv& env : plan.envs) ours.insert(env.name);
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
