@@ -66,11 +66,13 @@ void Make(const fs::path& folder, int runs) {
 
 }  // namespace
 
+// report_bench [RUNS]
 int main(int argc, char** argv) {
-  const int runs = argc > 1 ? std::atoi(argv[1]) : 500;
+  // options of the other benchmarks are a request for a short run
+  const bool brief = argc > 1 && argv[1][0] == '-';
+  const int runs = brief ? 25 : argc > 1 ? std::atoi(argv[1]) : 500;
   const fs::path folder =
-      argc > 2 ? fs::path(argv[2])
-               : fs::temp_directory_path() / ("msrl_report_bench_" + std::to_string(getpid()));
+      fs::temp_directory_path() / ("msrl_report_bench_" + std::to_string(getpid()));
   const double begin = Seconds();
   Make(folder, runs);
   const double made = Seconds();
@@ -93,6 +95,6 @@ int main(int argc, char** argv) {
       bytes / 1000);
   std::printf("page data %.2f s (%zu kB); in all %.2f s (wanted: %.0f)\n", done - printed,
               page / 1000, done - made, kWanted);
-  if (argc <= 2) fs::remove_all(folder);
+  fs::remove_all(folder);
   return done - made < kWanted ? 0 : 1;
 }
