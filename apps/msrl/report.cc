@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "msrl/report/page_data.h"
 #include "msrl/report/page_template.h"
 #include "msrl/report/tables.h"
+#include "msrl/run/utc_time.h"
 
 namespace msrl::app {
 namespace {
@@ -30,15 +30,6 @@ struct ReportOptions {
   std::string baseline;
   bool no_exhibits = false;
 };
-
-std::string UtcNow() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // As one would type it.
 std::string Quoted(const std::string& word) {

@@ -8,10 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
+
+#include "msrl/run/utc_time.h"
 
 namespace msrl {
 namespace {
@@ -21,15 +22,6 @@ using Json = nlohmann::ordered_json;
 // HolderOf has the lock for a moment; a lease that is really held stays so.
 constexpr int kAttempts = 5;
 constexpr std::chrono::milliseconds kPause(20);
-
-std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/data/atomic_file.h"
+#include "msrl/run/utc_time.h"
 
 namespace msrl {
 namespace {
@@ -22,15 +22,6 @@ constexpr const char* kConfigFile = "config.toml";
 constexpr const char* kInitFile = "init.safetensors";
 constexpr const char* kLockFile = "lock";
 constexpr std::uintmax_t kMaxInitBytes = std::uintmax_t{1} << 30;
-
-std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 void MakeFolders(const fs::path& path) {
   std::error_code error;
@@ -65,13 +56,7 @@ void RunDirectory::Lock() {
   lease_.emplace(path_ / kLockFile, path_.string() + " is being run by");
 }
 
-std::string ContentsHash(std::string_view contents) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  const std::uint64_t hash = StableHash(contents);
-  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[hash >> shift & 15U];
-  return text;
-}
+std::string ContentsHash(std::string_view contents) { return Hex(StableHash(contents)); }
 
 RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, const RunParts& parts,
                                   std::string_view init) {
