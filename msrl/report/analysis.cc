@@ -12,8 +12,6 @@ namespace msrl::report {
 namespace {
 
 constexpr double kThresholdShare = 0.8;
-// With fewer pairs even wins in all of them happen by chance more often than once in ten.
-constexpr int kMinVerdictPairs = 5;
 
 using Scores = std::vector<std::vector<SeedScores>>;  // [task][method]
 

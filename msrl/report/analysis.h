@@ -98,6 +98,8 @@ struct Comparison {
 };
 
 inline constexpr int kAllTasks = -1;
+// With fewer pairs even wins in all of them happen by chance more often than once in ten.
+inline constexpr int kMinVerdictPairs = 5;
 
 struct GainEntry {
   int task = kAllTasks;

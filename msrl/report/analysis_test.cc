@@ -12,6 +12,7 @@
 #include "msrl/nn/value_branch.h"
 #include "msrl/report/fairness.h"
 #include "msrl/report/synthetic_runs.h"
+#include "msrl/run/run_spec.h"
 #include "msrl/suite/registry.h"
 #include "msrl/testing/user_error.h"
 
@@ -229,11 +230,20 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
     EXPECT_EQ(item(items, "Target environments").ok, true);
     EXPECT_EQ(item(items, "Target interaction budget").ok, true);
     EXPECT_EQ(item(items, "Target evaluation").ok, true);
-    EXPECT_EQ(item(items, "Code version").ok, true);
     EXPECT_EQ(item(items, "Source trajectories").ok, std::nullopt);
     EXPECT_NE(item(items, "Target interaction budget").found.find("1000 steps (reacher); 8 runs"),
               std::string::npos);
   }
+  RunRecords built = ReadRunRecords(folder_);
+  const auto version = [&](std::string_view first, std::string_view rest) {
+    for (RunRecord& run : built.runs) run.facts.commit = rest;
+    built.runs.front().facts.commit = first;
+    return item(CheckFairness(built, Analyse(built)), "Code version").ok;
+  };
+  EXPECT_EQ(version("0123456789ab", "0123456789ab"), true);
+  EXPECT_EQ(version("0123456789ab", "ba9876543210"), false);
+  EXPECT_EQ(version(kUnknownCommit, "0123456789ab"), false);
+  EXPECT_EQ(version(kUnknownCommit, kUnknownCommit), std::nullopt);
   // one seed less, and another way to evaluate
   fs::remove_all(folder_ / "reacher/sac/101");
   Line("reacher", "msrl", "msrl", 100, 0.5, {.eval_episodes = 3});

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/run/run_spec.h"
 
 namespace msrl::report {
 namespace {
@@ -139,12 +140,15 @@ FairnessItem NamedComponents(const RunRecords& records, const Analysis& analysis
 
 FairnessItem OneVersion(const RunRecords& records) {
   std::set<std::string> versions;
+  bool known = true;
   for (const RunRecord& run : records.runs) {
+    known = known && run.facts.commit != kUnknownCommit;
     versions.insert(StrCat("msrl ", run.facts.version, " at ", run.facts.commit));
   }
   if (versions.empty()) return {"Code version", std::nullopt, "no run yet"};
-  return {"Code version", versions.size() == 1,
-          StrCat(Join(versions), "; ", Runs(records.runs.size()))};
+  // two builds without a commit look the same, and may differ
+  const auto ok = known || versions.size() > 1 ? std::optional(versions.size() == 1) : std::nullopt;
+  return {"Code version", ok, StrCat(Join(versions), "; ", Runs(records.runs.size()))};
 }
 
 }  // namespace

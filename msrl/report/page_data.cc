@@ -353,6 +353,7 @@ std::string ToPageData(const RunRecords& records, const Analysis& analysis,
   json["format"] = "msrl-report";
   json["format_version"] = 1;
   json["header"] = page.Header(header);
+  json["min_verdict_pairs"] = kMinVerdictPairs;
   json["verdicts"] = page.Verdicts();
   json["families"] = page.Families();
   json["envs"] = page.Envs();

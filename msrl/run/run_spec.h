@@ -55,7 +55,8 @@ std::string ToJson(const RunSpec& spec, const RunParts& parts = {});
 // The spec in it; UserError that names `source`.
 RunSpec RunSpecFromJson(std::string_view text, std::string_view source);
 
-// Of this build: "0.1.0", and a commit or "unknown".
+// Of this build: "0.1.0", and a commit or kUnknownCommit.
+inline constexpr std::string_view kUnknownCommit = "unknown";
 std::string_view BuildVersion();
 std::string_view BuildCommit();
 

@@ -389,6 +389,7 @@ export function makeData(kind) {
           ]
         : [],
     },
+    min_verdict_pairs: 5,
     verdicts: gains
       .filter((g) => g.b === methods[others[0]]?.name)
       .map((g) => ({

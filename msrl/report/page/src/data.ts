@@ -206,6 +206,7 @@ export interface Cost {
 export interface Report {
   format_version: number;
   header: Header;
+  min_verdict_pairs: number; // with fewer an interval is no proof
   verdicts: Verdict[];
   families: Family[];
   envs: Env[];
@@ -260,6 +261,7 @@ export function read(text: string): Report {
       runs: header.runs ?? {},
       problems: list<Problem>(header.problems),
     },
+    min_verdict_pairs: data.min_verdict_pairs ?? 1,
     verdicts: list(data.verdicts),
     families: list(data.families),
     envs: list(data.envs),

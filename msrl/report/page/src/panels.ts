@@ -81,9 +81,10 @@ export function pageHeader(report: Report): HTMLElement {
       h('span', {class: bad.includes(kind) ? 'bad' : 'running'}, `${count(n)} ${kind}`),
     );
   const seeds = new Set(report.curves.flatMap((curve) => curve.seeds.map((seed) => seed.seed)));
+  const methods = new Set(report.curves.map((curve) => curve.method));
   const size = [
     report.envs.length > 0 ? plural(report.envs.length, 'environment') : '',
-    report.methods.length > 0 ? plural(report.methods.length, 'method') : '',
+    methods.size > 0 ? plural(methods.size, 'method') : '',
     seeds.size > 0 ? plural(seeds.size, 'seed') : '',
   ]
     .filter(Boolean)
@@ -128,8 +129,8 @@ export function themeSwitch(): HTMLElement {
   return box;
 }
 
-function summary(verdicts: Verdict[]): string {
-  const kinds = verdicts.map((v) => (/too few/.test(v.text) ? 'few' : tone(v.low, v.high, v.n)));
+function summary(verdicts: Verdict[], report: Report): string {
+  const kinds = verdicts.map((v) => (/too few/.test(v.text) ? 'few' : tone(v, report)));
   const of = (kind: string) => kinds.filter((k) => k === kind).length;
   const parts = [
     of('up') > 0 ? `clearly better on ${of('up')}` : '',
@@ -166,7 +167,7 @@ export function verdictPanel(report: Report): Panel | null {
       'h3',
       {},
       titled(comparison, report),
-      single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single)}`) : null,
+      single.length > 0 ? h('span', {class: 'muted'}, ` ${summary(single, report)}`) : null,
     );
     return [
       title,
@@ -174,7 +175,7 @@ export function verdictPanel(report: Report): Panel | null {
         'ul',
         {class: 'verdicts'},
         ...own.map((v) => {
-          const kind = tone(v.low, v.high, v.n);
+          const kind = tone(v, report);
           const colours = kind + (isNumber(v.gain) && v.gain < 0 ? ' negative' : '');
           return h(
             'li',
@@ -471,7 +472,7 @@ export function predictorPanel(report: Report): Panel | null {
           cell: (row) =>
             h(
               'span',
-              {class: `value ${tone(row.gain?.low, row.gain?.high, row.gain?.n)}`},
+              {class: `value ${tone(row.gain, report)}`},
               signed(row.gain?.mean),
             ),
         },

@@ -381,14 +381,16 @@ export function target(env: string, report: Report): Child {
   return whole ? h('strong', {}, 'All targets') : env;
 }
 
-// Below this number of pairs an interval is no proof; msrl/report/analysis.cc judges alike.
-const kMinPairs = 5;
-
-export function tone(low: Maybe, high: Maybe, pairs: Maybe = null): string {
-  if (isNumber(pairs) && pairs < kMinPairs) return 'unclear';
+// The interval's side of zero.
+function side(low: Maybe, high: Maybe): string {
   if (isNumber(low) && low > 0) return 'up';
   if (isNumber(high) && high < 0) return 'down';
   return 'unclear';
+}
+
+export function tone(gain: {low: Maybe; high: Maybe; n: Maybe} | undefined, report: Report): string {
+  if (!gain || (isNumber(gain.n) && gain.n < report.min_verdict_pairs)) return 'unclear';
+  return side(gain.low, gain.high);
 }
 
 // The first comparison is the report's question; its rows belong together.
@@ -432,7 +434,7 @@ export function gainsPanel(report: Report): Panel | null {
         value: () => null,
         head: () => stripAxis(axis),
         cell: (g) => {
-          const kind = `${tone(g.low, g.high, g.n)} ${isNumber(g.mean) && g.mean < 0 ? 'negative' : ''}`;
+          const kind = `${tone(g, report)} ${isNumber(g.mean) && g.mean < 0 ? 'negative' : ''}`;
           return strip(axis, [{value: g.mean, kind}], {low: g.low, high: g.high, kind}, rules(g));
         },
       },
@@ -440,7 +442,7 @@ export function gainsPanel(report: Report): Panel | null {
         title: 'Gain',
         kind: 'number',
         value: (g) => g.mean,
-        cell: (g) => h('span', {class: `value ${tone(g.low, g.high, g.n)}`}, signed(g.mean)),
+        cell: (g) => h('span', {class: `value ${tone(g, report)}`}, signed(g.mean)),
         export: [['gain', (g) => g.mean]],
       },
       {
@@ -482,7 +484,7 @@ export function gainsPanel(report: Report): Panel | null {
   if (improvement.length > 0) {
     const axis = {min: 0, max: 1, ticks: [0, 0.25, 0.5, 0.75, 1], digits: 2};
     const kind = (row: Improvement) =>
-      tone(isNumber(row.low) ? row.low - 0.5 : null, isNumber(row.high) ? row.high - 0.5 : null) +
+      side(isNumber(row.low) ? row.low - 0.5 : null, isNumber(row.high) ? row.high - 0.5 : null) +
       (isNumber(row.p) && row.p < 0.5 ? ' negative' : '');
     content.push(
       h('h3', {}, 'Probability of improvement'),
