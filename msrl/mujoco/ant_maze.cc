@@ -24,6 +24,13 @@ std::vector<std::string_view> Lines(std::string_view name) {
           "#..#.#.....#", "##.#.#.#.###", "#..#...#...#", "############"};
 }
 
+// Empty for the defaults.
+std::string RewardVariant(const AntMazeConfig& config) {
+  if (config.reward == "sparse" && !config.continuing) return "";
+  return StrCat(config.reward, config.continuing ? ", continuing" : "",
+                config.new_goals ? ", new goals" : "");
+}
+
 }  // namespace
 
 Maze::Maze(std::string_view name) : lines_(Lines(name)) {
@@ -77,7 +84,7 @@ MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig
   spec.has_success = true;
   const double length = Maze::kCell * (maze == "umaze" ? 1.0 : 2.0);
   for (int i = 0; i < 4; ++i) spec.geometry_unit[static_cast<std::size_t>(i)] = length;
-  SetMeasuredReturns(spec);
+  SetMeasuredReturns(spec, RewardVariant(config));
   setup.options = ToToml(ListFields(config));
   // appended to the world: the ant's body ids stay
   const Maze layout(maze);

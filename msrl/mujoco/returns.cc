@@ -15,6 +15,7 @@ struct Returns {
   double still;
   double reference;
   const char* reference_origin;
+  std::string_view variant = "";
 };
 
 constexpr Returns kReturns[] = {
@@ -33,6 +34,7 @@ constexpr Returns kReturns[] = {
     {"walker2d-terrain", 1000, 1.87, 95.5, 5007, "SAC on walker2d after 1M steps, Tianshou"},
     {"ant", 200, -67.7, 993.7, 5850, "SAC after 1M steps, Tianshou"},
     {"antmaze-umaze", 100, 0.02, 0.00, 1, "every episode a success"},
+    {"antmaze-umaze", 100, 10.92, 4.95, 700, "upper bound of the reward", "dense, continuing"},
     {"antmaze-medium", 100, 0.01, 0.00, 1, "every episode a success"},
     {"antmaze-large", 100, 0.02, 0.00, 1, "every episode a success"},
     {"humanoid", 1000, 113.4, 198.2, 5489, "SAC after 1M steps, Tianshou"},
@@ -43,10 +45,14 @@ constexpr Returns kReturns[] = {
 
 }  // namespace
 
-void SetMeasuredReturns(EnvSpec& spec) {
-  const auto* row = std::find_if(std::begin(kReturns), std::end(kReturns),
-                                 [&](const Returns& r) { return r.id == spec.id; });
-  MSRL_CHECK(row != std::end(kReturns), "no measured returns of ", spec.id);
+void SetMeasuredReturns(EnvSpec& spec, std::string_view variant) {
+  const auto* row = std::find_if(std::begin(kReturns), std::end(kReturns), [&](const Returns& r) {
+    return r.id == spec.id && r.variant == variant;
+  });
+  if (row == std::end(kReturns)) {
+    MSRL_CHECK(!variant.empty(), "no measured returns of ", spec.id);
+    return;
+  }
   const std::string where = StrCat(", mean of ", row->episodes, " episodes with seeds from 100000");
   spec.random_return = {row->random, "uniform random actions" + where};
   spec.still_return = {row->still, "zero actions" + where};

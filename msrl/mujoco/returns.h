@@ -6,8 +6,9 @@
 
 namespace msrl {
 
-// Fills random_return, still_return and reference_return of the spec with this id.
-void SetMeasuredReturns(EnvSpec& spec);
+// Fills random_return, still_return and reference_return of the spec with this id. `variant` names
+// settings under which returns are others; one that was not measured leaves them empty.
+void SetMeasuredReturns(EnvSpec& spec, std::string_view variant = "");
 
 }  // namespace msrl
 

@@ -292,6 +292,9 @@ TEST(AntMaze, EndsAtTheGoalUnlessItContinues) {
   EXPECT_TRUE(*continuing->Success());
   const auto dense = Make("antmaze-umaze", {"reward=dense"});
   EXPECT_NEAR(at_goal(*dense).reward, std::exp(-0.1), 0.02);
+  EXPECT_FALSE(dense->spec().random_return);  // measured of other rewards
+  const auto dense_on = Make("antmaze-umaze", {"reward=dense", "continuing=true"});
+  EXPECT_EQ(dense_on->spec().reference_return->value, 700.0);
   const auto moving = Make("antmaze-umaze", {"continuing=true", "new_goals=true"});
   moving->Reset(1);
   const double old_goal = moving->memory()[AntMaze::kGoalX];
