@@ -65,6 +65,11 @@ Lease::Lease(const std::filesystem::path& file, const std::string& what) {
     throw UserError(StrCat("cannot write ", file.string(), ": ", std::strerror(errno)));
   }
   for (int attempt = 1; flock(fd_, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      const int error = errno;
+      close(fd_);
+      throw UserError(StrCat("cannot lock ", file.string(), ": ", std::strerror(error)));
+    }
     if (attempt == kAttempts) {
       const LeaseHolder holder = ReadHolder(fd_);
       close(fd_);
@@ -90,7 +95,7 @@ std::optional<LeaseHolder> Lease::HolderOf(const std::filesystem::path& file) {
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   std::optional<LeaseHolder> holder;
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0) holder = ReadHolder(fd);
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) holder = ReadHolder(fd);
   close(fd);
   return holder;
 }

@@ -123,6 +123,11 @@ RunDirectory RunDirectory::OpenForReading(const fs::path& path) {
 }
 
 void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
+  const std::vector<fs::path> checkpoints = Checkpoints();
+  if (!checkpoints.empty() && checkpoints.back().filename() > CheckpointName(steps)) {
+    throw UserError(StrCat(path_.string(), " has done more than ", steps, " steps already (",
+                           checkpoints.back().filename().string(), ")"));
+  }
   RunSpec changed = spec_;
   changed.steps = steps;
   changed.Check();

@@ -334,6 +334,9 @@ TEST_F(RunnerTest, ALongerBudgetGoesOn) {
   RunDirectory::OpenForWriting(folder_ / "half").SetSteps(1200, TestParts());
   EXPECT_EQ(Continue("half"), RunOutcome::kFinished);
   ExpectSameResults("whole", "half");
+  RunDirectory half = RunDirectory::OpenForWriting(folder_ / "half");
+  EXPECT_NE(UserErrorText([&] { half.SetSteps(600, TestParts()); }).find("has done more than 600"),
+            std::string::npos);
 }
 
 // As after kill -9: files have grown past the checkpoint.

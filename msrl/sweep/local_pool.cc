@@ -27,6 +27,7 @@ constexpr std::chrono::seconds kPatience(60);
 // Deaths in a row without a step further: a crash repeats itself, a kill comes from outside.
 constexpr int kMaxCrashes = 3;
 constexpr int kMaxKills = 20;
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 bool IsCrash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGILL ||
@@ -107,8 +108,16 @@ class Pool {
       throw UserError(StrCat("cannot write ", log.string(), ": ", std::strerror(errno)));
     }
     const pid_t parent = getpid();
+    // a signal between fork and exec would only set a flag of ours that exec forgets
+    sigset_t stops;
+    sigset_t before;
+    sigemptyset(&stops);
+    for (const int signal : kStopSignals) sigaddset(&stops, signal);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
     const pid_t child = fork();
     if (child == 0) {
+      for (const int signal : kStopSignals) std::signal(signal, SIG_DFL);
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
       // a worker outlives its sweep only as long as its checkpoint takes
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(kTaskInterrupted);
@@ -120,6 +129,7 @@ class Pool {
       execv("/proc/self/exe", argv.data());
       _exit(127);
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     close(out);
     if (child < 0) throw UserError(StrCat("cannot start a process: ", std::strerror(errno)));
     entry.state = State::kRunning;
@@ -151,11 +161,11 @@ class Pool {
     if (WIFSIGNALED(status) || WEXITSTATUS(status) == kTaskInterrupted) {
       // its lock goes with the process, which has gone: nobody is at it
       if (entry.record.step > entry.step_at_death) entry.deaths = 0;
-      entry.step_at_death = entry.record.step;
+      entry.step_at_death = std::max(entry.step_at_death, entry.record.step);
       ++entry.deaths;
       const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
       if (entry.deaths < (IsCrash(signal) ? kMaxCrashes : kMaxKills)) {
-        if (!options_.stop || !options_.stop()) {
+        if (!give_up_ && (!options_.stop || !options_.stop())) {
           Say(signal == 0 ? StrCat(path, " was stopped; it goes on")
                           : StrCat(path, " was killed by signal ", signal, "; it goes on"));
         }

@@ -95,6 +95,7 @@ CommandResult Execute(std::vector<std::string> words) {
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
+    setenv("SLURM_BITSTR_LEN", "0", 1);  // or squeue cuts long lists of indices
     execvp(argv[0], argv.data());
     _exit(127);
   }
@@ -151,7 +152,8 @@ class SlurmDriver {
         options_(options),
         root_(fs::absolute(ledger.directory().path())),
         folder_(root_ / "slurm"),
-        prefix_(StrCat("msrl-", Hex(StableHash(root_.string())).substr(0, 8), "-")) {
+        prefix_(StrCat("msrl-", Hex(StableHash(fs::weakly_canonical(root_).string())).substr(0, 8),
+                       "-")) {
     MakeFolder(folder_);
     WriteFileAtomically(folder_ / "job.sh", kJobScript);
     for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
@@ -167,10 +169,9 @@ class SlurmDriver {
       const bool changed = asked && SubmitWhatIsReady();
       if (options_.pool.show) options_.pool.show(ledger_);
       if (ledger_.Ended()) return OutcomeOf(ledger_);
-      if (options_.pool.fail_fast && asked && ledger_.Runs().failed > 0) {
-        std::vector<std::string> cancel = SubmittedJobs(ledger_.directory());
-        cancel.insert(cancel.begin(), "scancel");
-        Execute(cancel);
+      if (options_.pool.fail_fast && new_failure_) {
+        // by name: ids may be given again
+        for (const std::string& name : jobs_in_queue_) Execute({"scancel", "--name=" + name});
         return SweepOutcome::kFailures;
       }
       pause = changed ? kShortestPause : std::min(kLongestPause, pause * 3 / 2);
@@ -184,6 +185,10 @@ class SlurmDriver {
  private:
   void Say(const std::string& text) const {
     if (options_.pool.say) options_.pool.say(text);
+  }
+  void SayFailed(const TaskEntry& entry) {
+    new_failure_ = true;
+    Say(StrCat(entry.task.path, " failed: ", entry.message));
   }
   fs::path ListFile(int number) const { return folder_ / StrCat("tasks-", number, ".txt"); }
 
@@ -202,7 +207,7 @@ class SlurmDriver {
     std::map<std::string, QueuedIndices> jobs;
     try {
       if (queue.code != 0) throw UserError(LastLine(queue.err));
-      jobs = ParseQueue(queue.out);
+      jobs = ParseQueue(queue.out, prefix_);
     } catch (const UserError& error) {
       if (!silent_) Say(StrCat("squeue does not answer (", error.what(), "); trying again"));
       silent_ = true;
@@ -210,10 +215,12 @@ class SlurmDriver {
     }
     silent_ = false;
     in_queue_.clear();
+    jobs_in_queue_.clear();
     std::set<std::size_t> running;
     for (const auto& [name, indices] : jobs) {
       const auto list = lists_.find(name);
       if (list == lists_.end()) continue;
+      jobs_in_queue_.insert(name);
       const auto add = [&](const std::vector<int>& numbers, bool at_work) {
         for (const int index : numbers) {
           if (index < 0 || index >= std::ssize(list->second)) continue;
@@ -241,13 +248,14 @@ class SlurmDriver {
         continue;
       }
       if (entry.state == State::kFailed && retried) entry.state = State::kWaiting;
-      if (entry.state != State::kFailed && submitted_.contains(i) && now < settled_) {
+      if (submitted_.contains(i) && now < settled_) {
+        // it takes a moment until squeue shows a job; a failure may still be the old one
         entry.state = State::kWaiting;
-        in_queue_.insert(i);  // it takes a moment until squeue shows a job
+        in_queue_.insert(i);
       }
       if (entry.state == State::kFailed) {
         submitted_.erase(i);
-        Say(StrCat(entry.task.path, " failed: ", entry.message));
+        SayFailed(entry);
       }
     }
     return true;
@@ -274,7 +282,7 @@ class SlurmDriver {
         entry.state = State::kFailed;
         entry.message = StrCat("Slurm has lost it ", kMaxSubmissions, " times");
         ledger_.directory().RecordFailure(entry.task.path, entry.message);
-        Say(StrCat(entry.task.path, " failed: ", entry.message));
+        SayFailed(entry);
         continue;
       }
       ready.push_back(i);
@@ -295,21 +303,16 @@ class SlurmDriver {
     WriteFileAtomically(file, list);
     std::string array = StrCat("--array=0-", tasks.size() - 1);
     if (options_.pool.jobs > 0) array += StrCat("%", options_.pool.jobs);
-    std::vector<std::string> words{"sbatch",
-                                   "--parsable",
-                                   array,
-                                   "--job-name=" + name,
-                                   "--requeue",
-                                   "--open-mode=append",
-                                   "--signal=B:USR1@60",
-                                   "--ntasks=1",
-                                   "--cpus-per-task=1",
-                                   "--output=" + (folder_ / "%A_%a.out").string()};
+    std::vector<std::string> words{
+        "sbatch",     "--requeue",        "--open-mode=append", "--signal=B:USR1@60",
+        "--ntasks=1", "--cpus-per-task=1"};
     words.insert(words.end(), options_.sbatch_options.begin(), options_.sbatch_options.end());
+    // by what comes after the user's options we know our jobs
     for (const std::string& word :
-         {(folder_ / "job.sh").string(), file.string(), root_.string(), Program(),
-          std::to_string(kMaxRestarts), std::string("--checkpoint-seconds"),
-          StrCat(options_.pool.checkpoint_seconds)}) {
+         {std::string("--parsable"), array, "--job-name=" + name,
+          "--output=" + (folder_ / "%A_%a.out").string(), (folder_ / "job.sh").string(),
+          file.string(), root_.string(), Program(), std::to_string(kMaxRestarts),
+          std::string("--checkpoint-seconds"), StrCat(options_.pool.checkpoint_seconds)}) {
       words.push_back(word);
     }
     if (options_.pool.any_version) words.emplace_back("--any-version");
@@ -323,6 +326,7 @@ class SlurmDriver {
       submitted_.insert(i);
       in_queue_.insert(i);
     }
+    jobs_in_queue_.insert(name);
     settled_ = Clock::now() + kSettling;
     Say(StrCat("submitted ", tasks.size(), " task", tasks.size() == 1 ? "" : "s", " as job ", job));
   }
@@ -348,10 +352,12 @@ class SlurmDriver {
   std::map<std::string, std::vector<std::string>> lists_;  // by job name
   int next_list_ = 1;
   std::set<std::size_t> in_queue_;
+  std::set<std::string> jobs_in_queue_;
   std::set<std::size_t> submitted_;  // and not yet known to have ended
   std::map<std::size_t, int> submissions_;
   Clock::time_point settled_;
   bool silent_ = false;
+  bool new_failure_ = false;
 };
 
 bool OnPath(const std::string& program) {
@@ -369,7 +375,7 @@ bool OnPath(const std::string& program) {
 }  // namespace
 
 void RequireSlurm() {
-  for (const char* program : {"sbatch", "squeue", "scontrol"}) {
+  for (const char* program : {"sbatch", "squeue", "scontrol", "scancel"}) {
     if (OnPath(program)) continue;
     throw UserError(StrCat("--executor slurm needs Slurm's '", program,
                            "', which is not on the PATH; run this on a node of the cluster, or "
@@ -395,14 +401,18 @@ std::vector<int> ParseArrayIndices(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::size_t dash = part.find('-');
     const int first = number(part.substr(0, dash));
-    const int last = dash == std::string_view::npos ? first : number(part.substr(dash + 1));
-    if (last < first || last - first > 10'000'000) fail();
-    for (int k = first; k <= last; ++k) indices.push_back(k);
+    const std::string_view rest =
+        dash == std::string_view::npos ? part : part.substr(dash + 1);  // "LAST" or "LAST:STEP"
+    const std::size_t colon = rest.find(':');
+    const int last = number(rest.substr(0, colon));
+    const int step = colon == std::string_view::npos ? 1 : number(rest.substr(colon + 1));
+    if (last < first || last - first > 10'000'000 || step < 1) fail();
+    for (int k = first; k <= last; k += step) indices.push_back(k);
   }
   return indices;
 }
 
-std::map<std::string, QueuedIndices> ParseQueue(std::string_view text) {
+std::map<std::string, QueuedIndices> ParseQueue(std::string_view text, std::string_view prefix) {
   std::map<std::string, QueuedIndices> queue;
   // numbers are plain in older versions, {"set": true, "number": 3} in newer ones
   const auto number = [](const Json& job, const char* key) {
@@ -415,6 +425,8 @@ std::map<std::string, QueuedIndices> ParseQueue(std::string_view text) {
   try {
     const Json document = Json::parse(text);
     for (const Json& job : document.at("jobs")) {
+      const std::string job_name = job.at("name").get<std::string>();
+      if (!job_name.starts_with(prefix)) continue;
       const Json& state = job.at("job_state");
       const std::string name =
           state.is_array() ? state.at(0).get<std::string>() : state.get<std::string>();
@@ -423,7 +435,7 @@ std::map<std::string, QueuedIndices> ParseQueue(std::string_view text) {
       const bool waiting = name == "PENDING" || name == "CONFIGURING" || name == "SUSPENDED" ||
                            name == "REQUEUED" || name == "REQUEUE_HOLD";
       if (!running && !waiting) continue;
-      QueuedIndices& indices = queue[job.at("name").get<std::string>()];
+      QueuedIndices& indices = queue[job_name];
       std::vector<int>& list = running ? indices.running : indices.waiting;
       // the tasks of an array that have not begun are one entry
       const auto tasks = job.find("array_task_string");

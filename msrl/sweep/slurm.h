@@ -19,7 +19,7 @@ struct SlurmOptions {
   std::vector<std::string> sbatch_options;  // passed through, e.g. "--partition=long"
 };
 
-// UserError that says what to do, unless sbatch, squeue and scontrol are on the PATH.
+// UserError that says what to do, unless sbatch, squeue, scontrol and scancel are on the PATH.
 void RequireSlurm();
 
 // Submits, watches, and submits again until everything wanted is there. If asked to stop, what is
@@ -29,15 +29,15 @@ SweepOutcome RunOnSlurm(Ledger& ledger, const SlurmOptions& options);
 // Ids of the jobs that were submitted for this sweep, for the user to cancel.
 std::vector<std::string> SubmittedJobs(const SweepDirectory& directory);
 
-// By job name: the array indices that wait and those that run. `text` is what `squeue --json`
-// prints. UserError if it can't be understood.
+// By job name: the array indices that wait and those that run, of jobs whose name begins so. `text`
+// is what `squeue --json` prints. UserError if it can't be understood.
 struct QueuedIndices {
   std::vector<int> waiting;
   std::vector<int> running;
 };
-std::map<std::string, QueuedIndices> ParseQueue(std::string_view text);
+std::map<std::string, QueuedIndices> ParseQueue(std::string_view text, std::string_view prefix);
 
-// "0-3,7%2" as Slurm writes the indices of an array. UserError on anything else.
+// "0-3,7,10-90:10%2" as Slurm writes the indices of an array. UserError on anything else.
 std::vector<int> ParseArrayIndices(std::string_view text);
 
 }  // namespace msrl
