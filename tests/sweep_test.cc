@@ -289,11 +289,12 @@ TEST_F(SweepCommandTest, KilledWorkersAndSweepsEndTheSame) {
 }
 
 TEST_F(SweepCommandTest, StopsWithCheckpointsAndGoesOn) {
-  const pid_t driver = StartBehind(Sweep("out"));
+  const pid_t driver = StartBehind(Sweep("out", {"--only", "env=rooms"}));
   ASSERT_TRUE(WaitFor([&] { return fs::exists(folder_ / "out/rooms/sac/100/status.json"); }));
   kill(driver, SIGTERM);
   EXPECT_EQ(Wait(driver), 75);
   EXPECT_NE(Err("bg-").find("go on with: msrl sweep "), std::string::npos) << Err("bg-");
+  EXPECT_NE(Err("bg-").find(" --only env=rooms --checkpoint-seconds 0.1\n"), std::string::npos);
   const Json status = Status("out");
   EXPECT_TRUE(status["driver"].is_null());
   EXPECT_TRUE(status["running"].empty());
@@ -383,6 +384,8 @@ TEST_F(SweepCommandTest, MistakesAreSaidBeforeAnythingIsMade) {
   ExpectMistake(with("id = \"reacher\"", "id = \"reachr\""), "did you mean 'reacher'?");
   ExpectMistake(with("random_steps = 50", "random_stepz = 50"), "bad.toml:10: ");
   ExpectMistake(Sweep("none", {"--only", "method=sack"}), "did you mean 'sac'?");
+  with("init = \"shape\"", "init = \"shape\"\nenvs = [\"reacher\"]");
+  ExpectMistake(Sweep("none", {"--only", "method=msrl,env=rooms"}, "bad.toml"), "no such run");
   ExpectMistake(Sweep("none", {"--partition", "long"}), "need --executor slurm");
   ExpectMistake({"sweep", "quik"}, "did you mean 'quick'?");
   ExpectMistake({"sweep", Path("missing.toml")}, "there is no file");
@@ -391,6 +394,7 @@ TEST_F(SweepCommandTest, MistakesAreSaidBeforeAnythingIsMade) {
   // no sbatch on the path
   ExpectMistake(Sweep("none", {"--executor", "slurm"}), "'sbatch', which is not on the PATH",
                 [] { setenv("PATH", "/nonexistent", 1); });
+  EXPECT_EQ(Run({"sweep", "--only", "method=sac", "--dry-run", Path("tiny.toml")}), 0) << Err();
   EXPECT_EQ(Run(Sweep("none", {"--dry-run"})), 0) << Err();
   EXPECT_NE(Out().find("12 of 12 runs to do, 5400 steps"), std::string::npos) << Out();
   EXPECT_FALSE(fs::exists(folder_ / "none"));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -125,6 +126,9 @@ int main(int argc, char** argv) {
     return Fail(msrl::app::kNoSpace, error.what());
   } catch (const msrl::UserError& error) {
     return Fail(msrl::app::kUserError, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return Fail(msrl::app::kUserError,
+                msrl::StrCat(error.path1().string(), ": ", error.code().message()));
   } catch (const std::system_error& error) {
     return Fail(msrl::app::kUserError, msrl::StrCat("cannot write the output: ", error.what()));
   } catch (const std::exception& error) {

@@ -19,6 +19,7 @@
 #include "msrl/report/page_template.h"
 #include "msrl/report/tables.h"
 #include "msrl/run/utc_time.h"
+#include "shell_words.h"
 
 namespace msrl::app {
 namespace {
@@ -30,16 +31,6 @@ struct ReportOptions {
   std::string baseline;
   bool no_exhibits = false;
 };
-
-// As one would type it.
-std::string Quoted(const std::string& word) {
-  constexpr const char* kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,+-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOptions& options) {
   report::PageHeader header;

@@ -130,7 +130,7 @@ void Print(const Ledger& ledger) {
   const auto left = ledger.SecondsLeft(workers);
   if (left && workers > 0) {
     fmt::print("\nabout {} left with {} at work\n", Duration(*left), workers);
-  } else if (workers == 0) {
+  } else if (workers == 0 && !driver) {
     fmt::print("\nnobody is at work; go on with: {}\n", ledger.plan().command);
   }
 }

@@ -18,6 +18,7 @@
 #include "msrl/run/stop_signal.h"
 #include "msrl/sweep/local_pool.h"
 #include "msrl/sweep/slurm.h"
+#include "shell_words.h"
 #include "status.h"
 
 namespace msrl::app {
@@ -184,18 +185,30 @@ std::vector<std::string> SbatchOptions(const SweepArguments& arguments) {
   return options;
 }
 
-// What to type to go on. Options that are for one time only are left out.
+// The sweep as a whole, for its records.
 std::string CommandOf(const SweepArguments& arguments) {
-  std::string command = fmt::format("msrl sweep {} --out {}", arguments.spec, arguments.out);
+  std::string command =
+      fmt::format("msrl sweep {} --out {}", Quoted(arguments.spec), Quoted(arguments.out));
   if (arguments.on_slurm()) command += " --executor slurm";
   if (arguments.jobs > 0) command += fmt::format(" --jobs {}", arguments.jobs);
   const auto add = [&command](const char* name, const std::string& value) {
-    if (!value.empty()) command += fmt::format(" --{}={}", name, value);
+    if (!value.empty()) command += fmt::format(" --{}={}", name, Quoted(value));
   };
   add("partition", arguments.partition);
   add("time", arguments.time);
   add("mem", arguments.memory);
   for (const std::string& option : arguments.slurm_arguments) add("slurm-arg", option);
+  return command;
+}
+
+// What to type to go on. Options that are for one time only are left out.
+std::string CommandToGoOn(const SweepArguments& arguments) {
+  std::string command = CommandOf(arguments);
+  for (const std::string& only : arguments.only) command += " --only " + Quoted(only);
+  if (arguments.any_version) command += " --any-version";
+  if (arguments.checkpoint_seconds != SweepArguments().checkpoint_seconds) {
+    command += fmt::format(" --checkpoint-seconds {}", arguments.checkpoint_seconds);
+  }
   return command;
 }
 
@@ -213,6 +226,10 @@ void Sweep(SweepArguments& arguments) {
   std::string only;
   for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
   const SweepSelection selection = SweepSelection::Parse(only, plan);
+  if (std::none_of(plan.runs.begin(), plan.runs.end(),
+                   [&](const PlannedRun& run) { return selection.Has(plan, run); })) {
+    throw UserError(StrCat("--only ", only, ": the sweep has no such run"));
+  }
   const SweepDirectory directory(arguments.out);
   PrepareOptions prepare;
   prepare.any_version = arguments.any_version;
@@ -248,7 +265,7 @@ void Sweep(SweepArguments& arguments) {
   overview.Clear();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const TaskCounts runs = ledger.Runs();
-  const std::string again = plan.command;
+  const std::string again = CommandToGoOn(arguments);
   if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
     std::string jobs_left;
     for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
@@ -271,7 +288,7 @@ void Sweep(SweepArguments& arguments) {
     std::fflush(stdout);
     throw ExitRequest{kSweepFailures};
   }
-  fmt::print("report: msrl report {}\n", arguments.out);
+  fmt::print("report: msrl report {}\n", Quoted(arguments.out));
 }
 
 }  // namespace
@@ -294,8 +311,10 @@ void AddSweep(CLI::App& app) {
       ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds,
                    "Time between checkpoints of a run (default 60)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--only", arguments->only,
-                      "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times");
+  command
+      ->add_option("--only", arguments->only,
+                   "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times")
+      ->allow_extra_args(false);
   command->add_option("--partition", arguments->partition, "Slurm: partition");
   command->add_option("--time", arguments->time, "Slurm: time limit; what is cut goes on later");
   command->add_option("--mem", arguments->memory, "Slurm: memory per task, e.g. 4G");
