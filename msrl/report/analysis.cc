@@ -296,12 +296,18 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
   std::vector<std::optional<ThresholdSummary>> cells;
   for (const std::string& family : analysis.families) {
     const std::vector<int> tasks = analysis.TasksOf(family);
-    std::vector<std::optional<std::int64_t>> steps;
+    std::map<std::uint64_t, std::vector<std::optional<std::int64_t>>> by_seed;
     for (const RunScore& score : analysis.scores) {
       const bool here = std::find(tasks.begin(), tasks.end(), score.task) != tasks.end();
       const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
       if (here && score.method == method && score.run->finished() && task.threshold_return) {
-        steps.push_back(score.threshold_step);
+        by_seed[score.seed()].push_back(score.threshold_step);
+      }
+    }
+    std::vector<std::optional<std::int64_t>> steps;  // of seeds that all tasks have
+    for (const auto& [seed, of_tasks] : by_seed) {
+      if (of_tasks.size() == tasks.size()) {
+        steps.insert(steps.end(), of_tasks.begin(), of_tasks.end());
       }
     }
     cells.emplace_back();
@@ -483,7 +489,10 @@ void Compare(Analysis& analysis, const Scores& auc, const std::string& baseline,
       all_b.push_back(right);
     }
     if (all_a.size() < 2) continue;
-    const bool comparable = SameFamiliesAsPaper(analysis) && all_a.size() == analysis.tasks.size();
+    // the paper's average gives every family the same weight
+    const bool comparable = SameFamiliesAsPaper(analysis) &&
+                            all_a.size() == analysis.tasks.size() &&
+                            all_a.size() == analysis.families.size();
     enter(kAllTasks, all_a, all_b,
           comparable ? PaperGain(a.paper, b.paper, "Average") : std::nullopt);
   }

@@ -150,6 +150,7 @@ TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
   EXPECT_NEAR(sac.auc[0]->mean, (0.5 + 0.6) / 2 / 8, 1e-12);
   EXPECT_EQ(sac.auc[0]->n, 2);
   EXPECT_NEAR(*sac.auc[0]->std, 0.1 / std::sqrt(2) / 8, 1e-12);
+  EXPECT_EQ(sac.threshold[0]->n, 4);  // two tasks, two seeds
   // no average over other families than the rest has
   EXPECT_FALSE(sac.auc[1]);
   EXPECT_FALSE(sac.auc[2]);
@@ -244,6 +245,8 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   EXPECT_EQ(version("0123456789ab", "ba9876543210"), false);
   EXPECT_EQ(version(kUnknownCommit, "0123456789ab"), false);
   EXPECT_EQ(version(kUnknownCommit, kUnknownCommit), std::nullopt);
+  for (RunRecord& run : built.runs) run.status.state = RunState::kRunning;
+  EXPECT_EQ(item(CheckFairness(built, Analyse(built)), "Target environments").ok, std::nullopt);
   // one seed less, and another way to evaluate
   fs::remove_all(folder_ / "reacher/sac/101");
   Line("reacher", "msrl", "msrl", 100, 0.5, {.eval_episodes = 3});

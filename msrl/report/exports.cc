@@ -65,10 +65,7 @@ class CsvMaker {
       file.Line(CsvText(run.path), CsvText(run.env), CsvText(run.method), score.seed(),
                 StateName(run.status.state), run.status.step, run.facts.spec.steps,
                 CsvNumber(score.auc), CsvNumber(score.paper_style), CsvNumber(score.final_return),
-                CsvNumber(score.final_normalised), CsvNumber(score.success),
-                score.threshold_step ? std::to_string(*score.threshold_step)
-                : run.finished()     ? "never"
-                                     : "",
+                CsvNumber(score.final_normalised), CsvNumber(score.success), ThresholdStep(score),
                 run.facts.parameters, CsvNumber(run.timing.seconds), CsvText(run.facts.commit));
     }
     return file.text();
@@ -164,6 +161,12 @@ class CsvMaker {
  private:
   std::string Method(int method) const {
     return CsvText(analysis_.methods[static_cast<std::size_t>(method)].facts.name);
+  }
+  // "never" only where there is something to reach
+  std::string ThresholdStep(const RunScore& score) const {
+    if (score.threshold_step) return std::to_string(*score.threshold_step);
+    const TaskInfo& task = analysis_.tasks[static_cast<std::size_t>(score.task)];
+    return score.run->finished() && task.threshold_return ? "never" : "";
   }
   std::string Task(int task) const {
     return task == kAllTasks ? "all"

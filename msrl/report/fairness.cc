@@ -56,7 +56,7 @@ FairnessItem SameInTask(const RunRecords& records, const Analysis& analysis, std
 
 // Finished runs only: what tables are made of.
 FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
-  FairnessItem item{"Target environments", true, ""};
+  FairnessItem item{"Target environments", std::nullopt, ""};
   std::vector<std::string> lines;
   for (const TaskInfo& task : analysis.tasks) {
     std::map<std::string, std::set<std::uint64_t>> seeds;
@@ -65,6 +65,10 @@ FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
       if (run.env != task.name || !run.finished()) continue;
       seeds[run.method].insert(run.facts.spec.seed);
       all.insert(run.facts.spec.seed);
+    }
+    if (all.empty()) {
+      lines.push_back(task.name + ": no finished run");
+      continue;
     }
     std::vector<std::string> different;
     for (const MethodInfo& method : analysis.methods) {
@@ -76,6 +80,7 @@ FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
       lines.push_back(
           StrCat(task.name, ": not all of the seeds ", Join(all), " for ", Join(different)));
     } else {
+      item.ok = item.ok.value_or(true);
       lines.push_back(StrCat(task.name, ": seeds ", Join(all), " for all methods"));
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -307,17 +308,22 @@ void RequireAsListed(const RunRecord& run, const SweepRun& listed, const SweepRe
   }
 }
 
+void LeaveOut(RunRecords& records, const std::string& path, const std::string& why) {
+  ++records.counts.damaged;
+  records.problems.push_back({path, why});
+}
+
 void ReadListedRuns(RunRecords& records) {
   std::set<std::string> listed_paths;
   for (const SweepRun& listed : records.sweep.runs) {
     const std::string path = fs::path(listed.path).lexically_normal().generic_string();
     listed_paths.insert(path);
     const fs::path folder = records.folder / path;
-    if (!fs::exists(folder / "run.json")) {
-      ++records.counts.missing;
-      continue;
-    }
     try {
+      if (!fs::exists(folder / "run.json")) {
+        ++records.counts.missing;
+        continue;
+      }
       RunRecord run = ReadRun(folder, records.problems);
       RequireAsListed(run, listed, records.sweep);
       run.path = path;
@@ -326,8 +332,9 @@ void ReadListedRuns(RunRecords& records) {
       Count(run, records.counts);
       records.runs.push_back(std::move(run));
     } catch (const UserError& error) {
-      ++records.counts.damaged;
-      records.problems.push_back({path, error.what()});
+      LeaveOut(records, path, error.what());
+    } catch (const fs::filesystem_error& error) {
+      LeaveOut(records, path, error.code().message());
     }
   }
   std::vector<fs::path> found;
@@ -340,25 +347,61 @@ void ReadListedRuns(RunRecords& records) {
   }
 }
 
+// Runs that nothing but their folders puts together must be repetitions of one thing: the first
+// run of a task says with which settings, and so does the first of a method in it.
+class Repetitions {
+ public:
+  void Require(const RunRecord& run) {
+    const RunSpec& spec = run.facts.spec;
+    const auto first = [&](const std::string& method) -> const First& {
+      return firsts_.try_emplace({run.env, method}, First{spec, run.path}).first->second;
+    };
+    const First& task = first("");
+    if (spec.env != task.spec.env || spec.env_settings != task.spec.env_settings) {
+      Refuse("environment", task);
+    }
+    const First& method = first(run.method);
+    if (spec.agent != method.spec.agent || spec.agent_settings != method.spec.agent_settings) {
+      Refuse("agent", method);
+    }
+    if (spec.init.empty() != method.spec.init.empty()) Refuse("start", method);
+    if (!seeds_.insert({run.env, run.method, spec.seed}).second) {
+      throw UserError(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
+                             spec.seed, "; the first one is used"));
+    }
+  }
+
+ private:
+  struct First {
+    RunSpec spec;
+    std::string path;
+  };
+  [[noreturn]] static void Refuse(std::string_view what, const First& first) {
+    throw UserError(StrCat("its ", what, " or settings of it are not those of ", first.path,
+                           ", which counts as the same method in the same task; left out"));
+  }
+
+  std::map<std::pair<std::string, std::string>, First> firsts_;  // method "": of the task
+  std::set<std::tuple<std::string, std::string, std::uint64_t>> seeds_;
+};
+
 void ReadFoundRuns(RunRecords& records) {
   std::vector<fs::path> found;
   FindRuns(records.folder, 0, found);
-  std::set<std::tuple<std::string, std::string, std::uint64_t>> seen;
+  Repetitions repetitions;
   for (const fs::path& folder : found) {
     const std::string path = Relative(folder, records.folder);
     try {
       RunRecord run = ReadRun(folder, records.problems);
       run.path = path;
       NameByFolders(run);
-      if (!seen.insert({run.env, run.method, run.facts.spec.seed}).second) {
-        throw UserError(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
-                               run.facts.spec.seed, "; the first one is used"));
-      }
+      repetitions.Require(run);
       Count(run, records.counts);
       records.runs.push_back(std::move(run));
     } catch (const UserError& error) {
-      ++records.counts.damaged;
-      records.problems.push_back({path, error.what()});
+      LeaveOut(records, path, error.what());
+    } catch (const fs::filesystem_error& error) {
+      LeaveOut(records, path, error.code().message());
     }
   }
   if (found.empty()) {

@@ -84,6 +84,23 @@ TEST_F(RunRecordsTest, FoldersNameEnvironmentAndMethod) {
   EXPECT_EQ(records.sweep.environments[0].family, "Reacher/Pusher");
 }
 
+TEST_F(RunRecordsTest, RunsOfOneNameHaveTheSettingsOfTheFirst) {
+  Run("arm/sac/1", {.seed = 1});
+  Run("arm/sac/2", {.env = "reacher-sparse", .seed = 2});
+  Run("arm/sac/3", {.agent = "td3", .seed = 3});
+  Run("arm/sac/4", {.seed = 4, .init = "a branch"});
+  Run("arm/sac/5", {.seed = 5});
+  Run("arm/again/sac/1", {.seed = 1});
+  const RunRecords records = ReadRunRecords(folder_);
+  EXPECT_EQ(records.runs.size(), 3u);  // 1, 5, and the one that is of another task by its folder
+  EXPECT_EQ(records.counts.damaged, 3);
+  ASSERT_EQ(records.problems.size(), 3u);
+  for (const auto& [number, what] :
+       {std::pair(0, "its environment"), std::pair(1, "its agent"), std::pair(2, "its start")}) {
+    EXPECT_TRUE(records.problems[static_cast<std::size_t>(number)].what.starts_with(what));
+  }
+}
+
 TEST_F(RunRecordsTest, ASweepSaysWhatIsMissing) {
   WriteSyntheticSweep(folder_, {.envs = {"reacher"},
                                 .methods = {{"sac", "sac", "baseline"}},

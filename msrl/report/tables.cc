@@ -368,7 +368,7 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
                                             &MethodRow::success, RateText, any));
   tables.push_back(maker.ByFamily<ThresholdSummary>(
       "Steps to 80 % of the best final return",
-      "Median over seeds (reached/all); a run that never reaches it counts as later than all.",
+      "Median over runs (reached/all); a run that never reaches it counts as later than all.",
       &MethodRow::threshold, ThresholdText, any, /*with_average=*/false));
   tables.push_back(maker.Branches());
   tables.push_back(maker.Cost());
