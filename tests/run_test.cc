@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -51,12 +52,32 @@ std::string WithoutTimes(std::string events) {
   return rest + events;
 }
 
+struct AgentInEnv {
+  std::string agent, env;
+  friend void PrintTo(const AgentInEnv& value, std::ostream* out) {
+    *out << value.agent << " in " << value.env;
+  }
+};
+
+std::vector<AgentInEnv> AgentsInEnvs() {
+  std::vector<AgentInEnv> all;
+  for (const AgentEntry& entry : Agents()) {
+    for (const std::string& env : kEnvs) {
+      const bool discrete = MakeEnv(env)->spec().action.kind == ActionKind::kDiscrete;
+      if (discrete ? !entry.discrete : !entry.continuous) continue;
+      if (env == "reacher" && entry.quick.empty()) continue;
+      all.push_back({entry.id, env});
+    }
+  }
+  return all;
+}
+
 class RunCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("msrl_runs_" + std::to_string(getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '-');
+    folder_ = fs::temp_directory_path() / ("msrl_runs_" + std::to_string(getpid()) + "_" + name);
     fs::create_directory(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -170,14 +191,9 @@ class RunCommandTest : public ::testing::Test {
   }
   template <typename Check>
   void ForAllAgents(const Check& check) const {
-    for (const AgentEntry& entry : Agents()) {
-      for (const std::string& env : kEnvs) {
-        const bool discrete = MakeEnv(env)->spec().action.kind == ActionKind::kDiscrete;
-        if (discrete ? !entry.discrete : !entry.continuous) continue;
-        if (env == "reacher" && entry.quick.empty()) continue;
-        SCOPED_TRACE(entry.id + " in " + env);
-        check(entry.id, env);
-      }
+    for (const auto& [agent, env] : AgentsInEnvs()) {
+      SCOPED_TRACE(agent + " in " + env);
+      check(agent, env);
     }
   }
 
@@ -186,38 +202,45 @@ class RunCommandTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(RunCommandTest, KilledAtRandomMomentsItEndsTheSame) {
-  Rng rng(1, "kills");
-  ForAllAgents([&](const std::string& agent, const std::string& env) {
-    const std::int64_t steps = Steps(agent);
-    const std::string whole = "whole-" + agent + env;
-    const std::string killed = "killed-" + agent + env;
-    ASSERT_EQ(Run(Train(env, agent, steps, whole, "3", kOnceOnly)), 0) << Err();
-    // half the budget, then the whole, in many processes
-    pid_t child = Start(Train(env, agent, steps / 2, killed));
-    double longest = 40.0;
-    int kills = 0;
-    for (int attempt = 0;; ++attempt) {
-      ASSERT_LT(attempt, 200);
-      std::this_thread::sleep_for(
-          std::chrono::duration<double, std::milli>(rng.Uniform(1.0, longest)));
-      kill(child, SIGKILL);
-      const int code = Wait(child);
-      if (code == 0) break;
-      ASSERT_EQ(code, -SIGKILL) << Err();
-      ++kills;
-      longest *= 1.1;
-      if (!fs::exists(folder_ / killed / "run.json")) {
-        child = Start(Train(env, agent, steps / 2, killed));
-      } else {
-        child = Start({"resume", Dir(killed), "--checkpoint-every", std::to_string(steps / 20)});
-      }
+// A test of its own for each: under the sanitizers all together would take minutes.
+class RunOfAgentTest : public RunCommandTest, public ::testing::WithParamInterface<AgentInEnv> {};
+
+TEST_P(RunOfAgentTest, KilledAtRandomMomentsItEndsTheSame) {
+  const auto& [agent, env] = GetParam();
+  Rng rng(1, "kills " + agent + env);
+  const std::int64_t steps = Steps(agent);
+  ASSERT_EQ(Run(Train(env, agent, steps, "whole", "3", kOnceOnly)), 0) << Err();
+  // half the budget, then the whole, in many processes
+  pid_t child = Start(Train(env, agent, steps / 2, "killed"));
+  double longest = 40.0;
+  int kills = 0;
+  for (int attempt = 0;; ++attempt) {
+    ASSERT_LT(attempt, 200);
+    std::this_thread::sleep_for(
+        std::chrono::duration<double, std::milli>(rng.Uniform(1.0, longest)));
+    kill(child, SIGKILL);
+    const int code = Wait(child);
+    if (code == 0) break;
+    ASSERT_EQ(code, -SIGKILL) << Err();
+    ++kills;
+    longest *= 1.1;
+    if (!fs::exists(folder_ / "killed" / "run.json")) {
+      child = Start(Train(env, agent, steps / 2, "killed"));
+    } else {
+      child = Start({"resume", Dir("killed"), "--checkpoint-every", std::to_string(steps / 20)});
     }
-    ASSERT_EQ(Run({"resume", Dir(killed), "--steps", std::to_string(steps)}), 0) << Err();
-    ExpectSameResults(whole, killed);
-    EXPECT_GE(kills, 1);
-  });
+  }
+  ASSERT_EQ(Run({"resume", Dir("killed"), "--steps", std::to_string(steps)}), 0) << Err();
+  ExpectSameResults("whole", "killed");
+  EXPECT_GE(kills, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RunOfAgentTest, ::testing::ValuesIn(AgentsInEnvs()),
+                         [](const auto& test) {
+                           std::string name = test.param.agent + "_in_" + test.param.env;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST_F(RunCommandTest, EqualSeedsEqualFiles) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
