@@ -1,8 +1,5 @@
 #include "msrl/run/stop_signal.h"
 
-#include <csignal>
-#include <initializer_list>
-
 namespace msrl {
 namespace {
 volatile std::sig_atomic_t stop_requested = 0;
@@ -14,7 +11,7 @@ void InstallStopSignals() {
   action.sa_handler = RequestStop;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  for (const int signal : kStopSignals) sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,9 +1,12 @@
-// Signals that ask a run to stop: SIGINT, SIGTERM and SIGUSR1 (what schedulers send before a
-// limit).
+// Signals that ask a run to stop; SIGUSR1 is what schedulers send before a limit.
 #ifndef MSRL_RUN_STOP_SIGNAL_H_
 #define MSRL_RUN_STOP_SIGNAL_H_
 
+#include <csignal>
+
 namespace msrl {
+
+inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 // From now on the signals only set a flag, and a broken pipe or a file-size limit is an error of
 // the write instead of the end of the process.

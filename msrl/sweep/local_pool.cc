@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
+#include "msrl/run/stop_signal.h"
 
 namespace msrl {
 namespace {
@@ -27,7 +28,6 @@ constexpr std::chrono::seconds kPatience(60);
 // Deaths in a row without a step further: a crash repeats itself, a kill comes from outside.
 constexpr int kMaxCrashes = 3;
 constexpr int kMaxKills = 20;
-constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 bool IsCrash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGILL ||
