@@ -10,7 +10,7 @@
 #include "msrl/core/rng.h"
 #include "msrl/core/segment_matrix.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl::bench {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "bench/ratio_main.h"
 #include "msrl/core/rng.h"
-#include "msrl/data/segment_library.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/memory/segment_library.h"
 
 namespace msrl::bench {
 namespace {

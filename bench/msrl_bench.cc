@@ -12,7 +12,7 @@
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/core/text.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl::bench {
 namespace {

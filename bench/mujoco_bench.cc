@@ -11,8 +11,8 @@
 #include "bench/ratio_main.h"
 #include "msrl/core/text.h"
 #include "msrl/env/batch_env.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/mujoco/tasks.h"
-#include "msrl/suite/registry.h"
 
 namespace msrl::bench {
 namespace {

@@ -14,11 +14,11 @@
 #include "msrl/agents/td3/td3.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/kernels.h"
-#include "msrl/nn/matrix_features.h"
 #include "msrl/nn/mlp.h"
 #include "msrl/nn/random.h"
 #include "msrl/nn/runtime.h"
 #include "msrl/nn/squashed_gaussian.h"
+#include "msrl/value/matrix_features.h"
 
 namespace msrl::bench {
 namespace {

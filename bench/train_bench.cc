@@ -6,7 +6,7 @@
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/registry.h"
 #include "msrl/core/text.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "msrl/core/segment.h"
-#include "msrl/data/trajectory_file.h"
+#include "msrl/datasets/trajectory_file.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "msrl/core/segment.h"
-#include "msrl/data/episode_file.h"
-#include "msrl/data/segment_library.h"
-#include "msrl/data/trajectory_file.h"
+#include "msrl/datasets/episode_file.h"
+#include "msrl/datasets/trajectory_file.h"
+#include "msrl/memory/segment_library.h"
 
 namespace msrl {
 namespace {

@@ -21,8 +21,8 @@
 #include "msrl/agents/registry.h"
 #include "msrl/core/rng.h"
 #include "msrl/env/spec.h"
-#include "msrl/nn/value_branch.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 namespace {

@@ -13,8 +13,8 @@
 #include "msrl/core/check.h"
 #include "msrl/core/patterns.h"
 #include "msrl/core/segment.h"
-#include "msrl/data/npy.h"
-#include "msrl/data/trajectory_file.h"
+#include "msrl/datasets/trajectory_file.h"
+#include "msrl/files/npy.h"
 
 namespace msrl::app {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "msrl/core/config.h"
-#include "msrl/data/atomic_file.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/figures.h"
+#include "msrl/files/atomic_file.h"
 #include "progress.h"
 
 namespace msrl::app {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "exit_request.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/mujoco/golden.h"
 
 namespace msrl::app {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "msrl/env/behaviour.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl::app {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "msrl/agents/episode_tracker.h"
-#include "msrl/agents/msrl/critic_value.h"
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/core/check.h"
+#include "msrl/inspect/precise_critic.h"
 #include "msrl/run/runner.h"
 
 namespace msrl::app {

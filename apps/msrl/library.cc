@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/episode_file.h"
-#include "msrl/data/segment_library.h"
-#include "msrl/data/segment_sources.h"
+#include "msrl/datasets/episode_file.h"
+#include "msrl/datasets/segment_sources.h"
 #include "msrl/env/spec.h"
+#include "msrl/memory/segment_library.h"
 #include "msrl/run/run_directory.h"
 
 namespace msrl::app {

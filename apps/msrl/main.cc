@@ -24,7 +24,7 @@
 #include "library.h"
 #include "msrl/agents/agent.h"
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/nn/runtime.h"
 #include "play.h"
 #include "pretrain.h"

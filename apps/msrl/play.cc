@@ -13,11 +13,11 @@
 #include "msrl/core/rng.h"
 #include "msrl/env/behaviour.h"
 #include "msrl/env/tabular_env.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/mujoco/mujoco_env.h"
 #include "msrl/render/rendering.h"
 #include "msrl/render/sketch.h"
 #include "msrl/render/video.h"
-#include "msrl/suite/registry.h"
 #include "progress.h"
 
 namespace msrl::app {

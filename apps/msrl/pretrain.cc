@@ -10,7 +10,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain.h"
 #include "msrl/transfer/pretrain_table.h"

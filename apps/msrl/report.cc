@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/report/analysis.h"
 #include "msrl/report/exhibits.h"
 #include "msrl/report/exports.h"

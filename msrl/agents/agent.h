@@ -16,8 +16,8 @@
 #include "msrl/agents/metrics.h"
 #include "msrl/core/rng.h"
 #include "msrl/core/segment_matrix.h"
-#include "msrl/data/state.h"
 #include "msrl/env/env.h"
+#include "msrl/files/state.h"
 
 namespace msrl {
 

@@ -10,7 +10,7 @@
 #include "msrl/agents/fixed/fixed.h"
 #include "msrl/agents/registry.h"
 #include "msrl/core/segment.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
 #include "msrl/testing/user_error.h"
 

@@ -9,7 +9,7 @@
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/registry.h"
 #include "msrl/core/check.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
 
 namespace msrl {

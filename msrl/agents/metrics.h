@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/data/state.h"
+#include "msrl/files/state.h"
 
 namespace msrl {
 

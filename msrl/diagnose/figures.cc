@@ -12,7 +12,6 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/segment.h"
-#include "msrl/data/atomic_file.h"
 #include "msrl/diagnose/heat_map.h"
 #include "msrl/diagnose/svg.h"
 #include "msrl/env/dubins_reacher.h"
@@ -20,7 +19,8 @@
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/record.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 namespace {

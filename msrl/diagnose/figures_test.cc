@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
 #include "msrl/diagnose/svg.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 namespace {

@@ -19,7 +19,7 @@
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
 #include "msrl/diagnose/grid_walks.h"
-#include "msrl/diagnose/obstruction_proxy.h"
+#include "msrl/diagnose/learned_obstruction.h"
 #include "msrl/env/graph_motif.h"
 
 namespace msrl {

@@ -9,7 +9,7 @@
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
 #include "msrl/env/record.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "msrl/core/check.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
 
 namespace msrl {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "msrl/core/check.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {

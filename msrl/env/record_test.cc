@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {

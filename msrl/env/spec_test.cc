@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {

@@ -10,7 +10,7 @@
 #include "msrl/env/behaviour.h"
 #include "msrl/env/graph_motif.h"
 #include "msrl/env/micro_grid.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/tolerance.h"
 
 namespace msrl {

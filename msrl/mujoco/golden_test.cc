@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "msrl/env/behaviour.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "msrl/env/behaviour.h"
 #include "msrl/env/four_rooms.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/mujoco/reacher.h"
-#include "msrl/suite/registry.h"
 
 namespace msrl {
 namespace {

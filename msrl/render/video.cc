@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks for it
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {

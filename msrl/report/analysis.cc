@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 namespace msrl::report {
 namespace {

@@ -8,13 +8,13 @@
 #include <map>
 
 #include "msrl/core/rng.h"
-#include "msrl/nn/matrix_features.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/report/fairness.h"
 #include "msrl/report/synthetic_runs.h"
 #include "msrl/run/run_spec.h"
-#include "msrl/suite/registry.h"
 #include "msrl/testing/user_error.h"
+#include "msrl/value/matrix_features.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl::report {
 namespace {

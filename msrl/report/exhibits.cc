@@ -10,7 +10,7 @@
 #include "msrl/agents/msrl/obstruction_proxy.h"
 #include "msrl/core/check.h"
 #include "msrl/core/statistics.h"
-#include "msrl/data/segment_library.h"
+#include "msrl/memory/segment_library.h"
 #include "msrl/run/runner.h"
 
 namespace msrl::report {

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl::report {
 namespace {

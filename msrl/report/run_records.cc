@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/run/run_directory.h"
 
 namespace msrl::report {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/nn/value_branch.h"
 #include "msrl/run/run_spec.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl::report {
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "msrl/data/checksum.h"
+#include "msrl/files/checksum.h"
 
 namespace msrl {
 namespace {

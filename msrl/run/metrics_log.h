@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "msrl/agents/metrics.h"
-#include "msrl/data/atomic_file.h"
-#include "msrl/data/state.h"
+#include "msrl/files/atomic_file.h"
+#include "msrl/files/state.h"
 #include "msrl/run/evaluate.h"
 
 namespace msrl {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/run/utc_time.h"
 
 namespace msrl {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/data/safetensors.h"
+#include "msrl/files/safetensors.h"
 #include "msrl/run/lease.h"
 #include "msrl/run/run_spec.h"
 

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "msrl/core/check.h"
-#include "msrl/data/replay.h"
+#include "msrl/memory/replay.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {

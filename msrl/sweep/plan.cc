@@ -38,9 +38,9 @@ std::string ValueOf(const std::vector<std::string>& settings, std::string_view k
   return value;
 }
 
-class Planner {
+class PlanBuilder {
  public:
-  explicit Planner(const SweepSpec& spec) : spec_(spec) {}
+  explicit PlanBuilder(const SweepSpec& spec) : spec_(spec) {}
 
   SweepPlan Make() {
     plan_.name = spec_.name;
@@ -341,7 +341,7 @@ RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run) const {
   return Resolve(spec);
 }
 
-SweepPlan MakePlan(const SweepSpec& spec) { return Planner(spec).Make(); }
+SweepPlan MakePlan(const SweepSpec& spec) { return PlanBuilder(spec).Make(); }
 
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
                      std::string_view version, std::string_view commit) {

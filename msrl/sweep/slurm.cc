@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/sweep/toml.h"
 
 namespace msrl {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "msrl/core/check.h"
-#include "msrl/data/atomic_file.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/run/branch_init.h"
 #include "msrl/run/runner.h"
 #include "msrl/transfer/collect.h"

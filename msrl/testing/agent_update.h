@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "msrl/agents/agent.h"
-#include "msrl/data/replay.h"
-#include "msrl/data/state.h"
+#include "msrl/files/state.h"
+#include "msrl/memory/replay.h"
 #include "msrl/testing/plain_learning.h"
 #include "msrl/testing/tolerance.h"
 

@@ -8,9 +8,9 @@
 #include "msrl/env/dubins_reacher.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/tabular_env.h"
-#include "msrl/suite/registry.h"
-#include "msrl/transfer/critic_value.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/transfer/fitted_value.h"
+#include "msrl/transfer/source_critic.h"
 
 namespace msrl {
 namespace {

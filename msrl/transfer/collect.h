@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/data/episode_file.h"
+#include "msrl/datasets/episode_file.h"
 
 namespace msrl {
 

@@ -7,7 +7,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/env/spec.h"
-#include "msrl/nn/matrix_features.h"
+#include "msrl/value/matrix_features.h"
 
 namespace msrl {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef MSRL_TRANSFER_FITTED_VALUE_H_
 #define MSRL_TRANSFER_FITTED_VALUE_H_
 
-#include "msrl/data/episode_file.h"
+#include "msrl/datasets/episode_file.h"
 
 namespace msrl {
 

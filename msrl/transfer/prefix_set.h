@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "msrl/data/episode_file.h"
-#include "msrl/nn/matrix_features.h"
+#include "msrl/datasets/episode_file.h"
+#include "msrl/value/matrix_features.h"
 
 namespace msrl {
 

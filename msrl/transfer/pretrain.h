@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/data/episode_file.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/datasets/episode_file.h"
 #include "msrl/transfer/correlation.h"
 #include "msrl/transfer/prefix_set.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 

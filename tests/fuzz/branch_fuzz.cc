@@ -6,7 +6,7 @@
 #include <string>
 
 #include "msrl/core/check.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/value/value_branch.h"
 
 namespace {
 

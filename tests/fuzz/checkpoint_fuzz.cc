@@ -7,9 +7,9 @@
 
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/core/check.h"
-#include "msrl/data/replay.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/memory/replay.h"
 #include "msrl/run/run_directory.h"
-#include "msrl/suite/registry.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/episode_file.h"
-#include "msrl/data/hdf5.h"
+#include "msrl/datasets/episode_file.h"
+#include "msrl/datasets/hdf5.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/data/segment_library.h"
+#include "msrl/memory/segment_library.h"
 
 namespace {
 

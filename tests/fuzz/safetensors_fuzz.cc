@@ -4,7 +4,7 @@
 #include <span>
 
 #include "msrl/core/check.h"
-#include "msrl/data/safetensors.h"
+#include "msrl/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::vector<std::unique_ptr<msrl::Env>> envs = [] {

@@ -5,7 +5,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/segment.h"
-#include "msrl/data/trajectory_file.h"
+#include "msrl/datasets/trajectory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

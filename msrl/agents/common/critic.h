@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "msrl/agents/common/networks.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "msrl/agents/agent.h"
-#include "msrl/data/state.h"
+#include "msrl/files/state.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/mlp.h"
 

@@ -7,7 +7,7 @@
 
 #include "msrl/agents/agent.h"
 #include "msrl/agents/common/critic.h"
-#include "msrl/data/replay.h"
+#include "msrl/memory/replay.h"
 
 namespace msrl {
 

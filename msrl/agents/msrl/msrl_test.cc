@@ -12,7 +12,7 @@
 #include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/agents/registry.h"
 #include "msrl/agents/sac/sac.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/user_error.h"
 

@@ -19,12 +19,12 @@
 
 #include "msrl/agents/metrics.h"
 #include "msrl/core/rng.h"
-#include "msrl/data/state.h"
 #include "msrl/env/env.h"
+#include "msrl/files/state.h"
 #include "msrl/nn/adam.h"
-#include "msrl/nn/matrix_features.h"
 #include "msrl/nn/mlp.h"
 #include "msrl/nn/running_normalizer.h"
+#include "msrl/value/matrix_features.h"
 
 namespace msrl {
 

@@ -16,13 +16,13 @@
 #include "msrl/core/config.h"
 #include "msrl/core/statistics.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/nn/matrix_features.h"
-#include "msrl/suite/registry.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/allocation_counter.h"
 #include "msrl/testing/plain_learning.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/testing/user_error.h"
+#include "msrl/value/matrix_features.h"
 
 namespace msrl {
 namespace {

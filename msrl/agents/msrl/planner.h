@@ -14,7 +14,7 @@
 
 #include "msrl/agents/common/critic_agent.h"
 #include "msrl/agents/msrl/obstruction_proxy.h"
-#include "msrl/data/segment_library.h"
+#include "msrl/memory/segment_library.h"
 
 namespace msrl {
 

@@ -2,8 +2,8 @@
 #ifndef MSRL_AGENTS_MSRL_TRANSFER_PREDICTOR_H_
 #define MSRL_AGENTS_MSRL_TRANSFER_PREDICTOR_H_
 
-#include "msrl/data/replay.h"
-#include "msrl/nn/value_branch.h"
+#include "msrl/memory/replay.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 

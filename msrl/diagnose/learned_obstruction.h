@@ -1,0 +1,17 @@
+// Can obstruction be learned from what is observed where a prefix ends, without the instance?
+#ifndef MSRL_DIAGNOSE_LEARNED_OBSTRUCTION_H_
+#define MSRL_DIAGNOSE_LEARNED_OBSTRUCTION_H_
+
+#include <cstdint>
+
+#include "msrl/diagnose/diagnostic.h"
+
+namespace msrl::internal {
+
+// AUROC of ridge regression, trained on mazes of the training split, on single transitions appended
+// to prefixes in held-out ones; beside it what the transition tells without the observation.
+SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed);
+
+}  // namespace msrl::internal
+
+#endif  // MSRL_DIAGNOSE_LEARNED_OBSTRUCTION_H_

@@ -1,0 +1,193 @@
+#include "msrl/files/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "msrl/core/rng.h"
+#include "msrl/files/state.h"
+#include "msrl/testing/user_error.h"
+
+namespace msrl {
+namespace {
+
+using ::msrl::testing::UserErrorText;
+
+TensorFile Parse(std::string_view bytes) {
+  return TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
+}
+
+// A file with this header and data, without a checksum: as other writers make it.
+std::string Foreign(const std::string& header, const std::string& data) {
+  const std::uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), 8) + header + data;
+}
+
+std::string Example() {
+  static const std::vector<float> floats{1.5f, -0.0f, std::nanf(""), 4, 5, 6};
+  static const std::vector<double> doubles{1e300, -1e-300};
+  static const std::vector<std::int64_t> ints{INT64_MIN, 0, INT64_MAX};
+  static const std::vector<std::uint8_t> bytes{1, 2, 255};
+  TensorFileBuilder builder;
+  builder.Add("bytes", bytes, {3});
+  builder.Add("floats", floats, {2, 3});
+  builder.Add("doubles", doubles, {2, 1});
+  builder.Add("nothing", std::span<const float>(), {0, 7});
+  builder.Add("ints", ints, {3});
+  builder.SetMetadata("kind", "test \"quoted\" ü");
+  return builder.Encode();
+}
+
+TEST(Safetensors, RoundTripKeepsAllBits) {
+  const std::string bytes = Example();
+  const TensorFile file = Parse(bytes);
+  EXPECT_TRUE(file.has_checksum());
+  EXPECT_EQ(file.metadata().at("kind"), "test \"quoted\" ü");
+  EXPECT_EQ(file.metadata().size(), 1u);
+  const auto floats = file.F32("floats", {2, 3});
+  EXPECT_EQ(floats[0], 1.5f);
+  EXPECT_TRUE(std::signbit(floats[1]));
+  EXPECT_TRUE(std::isnan(floats[2]));
+  EXPECT_EQ(floats[5], 6.0f);
+  EXPECT_EQ(file.F64("doubles", {2, 1})[1], -1e-300);
+  EXPECT_EQ(file.I64("ints", {3})[2], INT64_MAX);
+  EXPECT_EQ(file.U8("bytes", {3})[2], 255);
+  EXPECT_TRUE(file.F32("nothing", {0, 7}).empty());
+  EXPECT_EQ(file.tensors().size(), 5u);
+  // what other readers need: an aligned data part
+  std::uint64_t header = 0;
+  std::copy_n(bytes.data(), 8, reinterpret_cast<char*>(&header));
+  EXPECT_EQ(header % 8, 0u);
+}
+
+TEST(Safetensors, WrongNameTypeOrShapeIsNamed) {
+  const TensorFile file = Parse(Example());
+  EXPECT_EQ(UserErrorText([&] { file.F32("float", {1}); }), "test: has no tensor 'float'");
+  EXPECT_EQ(UserErrorText([&] {
+              file.F32("floats", {3, 2});
+            }),
+            "test: tensor 'floats' is F32 [2, 3], expected F32 [3, 2]");
+  EXPECT_NE(UserErrorText([&] {
+              file.F64("floats", {2, 3});
+            }).find("expected F64"),
+            std::string::npos);
+}
+
+TEST(Safetensors, ReadsOtherWriters) {
+  const TensorFile file = Parse(Foreign(
+      R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"shape":[1],"data_offsets":[1,5],"dtype":"F32"}}  )",
+      std::string("\x07\0\0\x80\x3f", 5)));
+  EXPECT_FALSE(file.has_checksum());
+  EXPECT_EQ(file.F32("a", {1})[0], 1.0f);  // not aligned in the file
+  EXPECT_EQ(file.U8("b", {1})[0], 7);
+  EXPECT_TRUE(Parse(Foreign("{}", "")).tensors().empty());
+}
+
+TEST(Safetensors, HostileHeadersAreRefused) {
+  const std::string huge(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + "{}");
+  EXPECT_NE(UserErrorText([&] { Parse(huge); }).find("does not fit"), std::string::npos);
+  EXPECT_NE(UserErrorText([&] { Parse("123"); }).find("only 3 bytes"), std::string::npos);
+  const auto refuses = [](const std::string& header, const std::string& data,
+                          const std::string& why) {
+    const std::string text = UserErrorText([&] { Parse(Foreign(header, data)); });
+    EXPECT_NE(text.find(why), std::string::npos) << header << " -> " << text;
+  };
+  const std::string four(4, '\0');
+  refuses(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four, "has 4 bytes");
+  refuses(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", four, "is at [0, 8)");
+  refuses(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[1,4]}})", four, "is at [1, 4)");
+  refuses(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", four, "its tensors 3");
+  refuses(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}})", four, "is at [4, 0)");
+  refuses(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+          R"("b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+          four, "is at [2, 4)");
+  refuses(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+          R"("a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+          four, "two tensors");
+  // 2^32 * 2^30 * 4 bytes is 0 modulo 2^64
+  refuses(R"({"a":{"dtype":"F32","shape":[4294967296,1073741824],"data_offsets":[0,0]}})", "",
+          "has 0 bytes");
+  refuses(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four, "negative");
+  refuses(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", four, "dtype 'F16'");
+  refuses(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4],"x":1}})", four, "unknown key");
+  refuses(R"({"a":{"dtype":"U8","shape":[4]}})", four, "lacks");
+  refuses(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[],"data_offsets":[0,4]}})", four,
+          "twice");
+  refuses(R"({"__metadata__":{"k":"1","k":"2"}})", "", "twice");
+  refuses(R"({"__metadata__":{"k":{"deep":"1"}}})", "", "deep");
+  refuses(R"({"a":)" + std::string(1'000'000, '['), "", "array");
+  refuses("{\"a\"", "", "not JSON");
+  refuses("{} x", "", "not JSON");
+  refuses("[]", "", "begin with {");
+}
+
+TEST(Safetensors, EveryBitFlipAndEveryCutIsNoticed) {
+  const std::string good = Example();
+  int noticed = 0;
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+    try {
+      // a flip in the checksum's own name makes it a file without one
+      if (!Parse(bad).has_checksum()) ++noticed;
+    } catch (const UserError&) {
+      ++noticed;
+    }
+  }
+  EXPECT_EQ(noticed, static_cast<int>(8 * good.size()));
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    EXPECT_THROW(Parse(good.substr(0, size)), UserError) << size;
+  }
+  EXPECT_THROW(Parse(good + "x"), UserError);
+}
+
+TEST(Safetensors, FileRoundTrip) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("msrl_tensors_" + std::to_string(getpid()) + ".safetensors");
+  const std::vector<float> values{1, 2, 3};
+  TensorFileBuilder builder;
+  builder.Add("v", values, {3});
+  builder.Write(path);
+  EXPECT_EQ(TensorFile::Read(path).F32("v", {3})[2], 3.0f);
+  std::filesystem::remove(path);
+}
+
+TEST(State, RoundTripAndMismatches) {
+  Rng rng(5, "test");
+  rng.Normal();
+  TensorFileBuilder builder;
+  const StateWriter writer(builder);
+  const StateWriter child = writer.Child("part").Child("inner");
+  child.Int("count", -7);
+  child.Word("word", UINT64_MAX);
+  child.Bool("yes", true);
+  child.Double("number", -0.0);
+  child.Text("text", "");
+  child.Random("rng", rng);
+  const std::string bytes = builder.Encode();
+  const TensorFile file = Parse(bytes);
+  std::set<std::string> used;
+  const StateReader root(file, used);
+  const StateReader reader = root.Child("part").Child("inner");
+  EXPECT_EQ(reader.Int("count", -7, 0), -7);
+  EXPECT_EQ(reader.Word("word"), UINT64_MAX);
+  EXPECT_TRUE(reader.Bool("yes"));
+  EXPECT_TRUE(std::signbit(reader.Double("number")));
+  EXPECT_EQ(reader.Text("text"), "");
+  EXPECT_NE(UserErrorText([&] { root.RequireAllUsed(); }).find("part/inner/rng"),
+            std::string::npos);
+  Rng copy = reader.Random("rng");
+  EXPECT_EQ(copy.state(), rng.state());
+  EXPECT_EQ(copy.Normal(), rng.Normal());
+  root.RequireAllUsed();
+  EXPECT_NE(UserErrorText([&] { reader.Int("count", 0, 9); }).find("part/inner/count is -7"),
+            std::string::npos);
+  EXPECT_NE(UserErrorText([&] { reader.Int("none", 0, 9); }).find("no tensor"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrl

@@ -1,0 +1,289 @@
+#include "msrl/memory/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "msrl/core/check.h"
+#include "msrl/core/packed_kernels.h"
+
+namespace msrl {
+
+using Eigen::Index;
+using internal::PackedRank1Update;
+using internal::PackedSize;
+
+Replay::Replay(ReplayConfig config) : config_(std::move(config)) {
+  if (config_.capacity < 2 || config_.capacity > 1'000'000'000) {
+    throw UserError(StrCat("a replay of ", config_.capacity,
+                           " states is impossible; between 2 and 1e9 are possible"));
+  }
+  MSRL_CHECK(config_.observation_size > 0 && config_.action_size > 0 && config_.feature_size >= 0);
+  const std::int64_t n = config_.capacity;
+  observation_.Allocate(n, config_.observation_size);
+  features_.Allocate(n, config_.feature_size);
+  action_.Allocate(n, config_.action_size);
+  reward_.Allocate(n, 1);
+  flags_.Allocate(n, 1);
+  if (!HasMatrices()) return;
+  const Lift& lift = *config_.lift;
+  if (config_.one_hot_code) config_.code_size = 1;
+  MSRL_CHECK(config_.code_size > 0 && config_.code_size <= lift.q() && config_.anchor_every > 0);
+  geometry_.Allocate(n, lift.d());
+  code_.Allocate(n, config_.code_size);
+  lift_reward_.Allocate(n, 1);
+  anchors_.Allocate(n / config_.anchor_every + 2, PackedSize(lift.m()));
+  oldest_.assign(static_cast<std::size_t>(PackedSize(lift.m())), 0.0);
+  psi_.resize(lift.m());
+  wide_code_.resize(lift.q());
+}
+
+void Replay::EvictOldest() {
+  if (IsStep(first_)) {
+    --transitions_;
+    if (HasMatrices()) {
+      RebuildPsi(first_, psi_);
+      PackedRank1Update(psi_.data(), psi_.size(), oldest_.data());
+    }
+  } else {
+    std::fill(oldest_.begin(), oldest_.end(), 0.0);
+  }
+  ++first_;
+}
+
+void Replay::Push(const ReplayState& state, std::uint8_t flags) {
+  MSRL_CHECK_EQ(state.observation.size(), static_cast<std::size_t>(config_.observation_size));
+  MSRL_CHECK_EQ(state.features.size(), static_cast<std::size_t>(config_.feature_size));
+  if (end_ - first_ == config_.capacity) EvictOldest();
+  const std::int64_t slot = Slot(end_);
+  std::transform(state.observation.begin(), state.observation.end(), observation_.Row(slot).begin(),
+                 [](double v) { return static_cast<float>(v); });
+  std::copy(state.features.begin(), state.features.end(), features_.Row(slot).begin());
+  flags_.data[slot] = flags;
+  // an empty place must not carry what was here before: checkpoints hold all of it
+  std::ranges::fill(action_.Row(slot), 0.0f);
+  reward_.data[slot] = 0.0f;
+  if (HasMatrices()) {
+    MSRL_CHECK_EQ(state.geometry.size(), static_cast<std::size_t>(config_.lift->d()));
+    MSRL_CHECK(state.matrix != nullptr && state.matrix->lift()->id() == config_.lift->id());
+    std::ranges::copy(state.geometry, geometry_.Row(slot).begin());
+    std::ranges::fill(code_.Row(slot), 0.0);
+    lift_reward_.data[slot] = 0.0;
+    if (end_ % config_.anchor_every == 0) {
+      std::ranges::copy(state.matrix->packed(), anchors_.Row(AnchorSlot(end_)).begin());
+    }
+  }
+  ++end_;
+}
+
+void Replay::Add(const ReplayStep& step) {
+  MSRL_CHECK_EQ(step.action.size(), static_cast<std::size_t>(config_.action_size));
+  if (!open_) {
+    Push(step.before, kFirst);
+  } else {
+    const auto known = observation_.Row(Slot(end_ - 1));
+    MSRL_CHECK(std::equal(known.begin(), known.end(), step.before.observation.begin(),
+                          step.before.observation.end(),
+                          [](float a, double b) { return a == static_cast<float>(b); }),
+               "a step does not begin where the step before ended");
+  }
+  const std::int64_t slot = Slot(end_ - 1);
+  std::ranges::copy(step.action, action_.Row(slot).begin());
+  reward_.data[slot] = static_cast<float>(step.reward);
+  if (HasMatrices()) {
+    MSRL_CHECK_EQ(step.code.size(), static_cast<std::size_t>(config_.lift->q()));
+    if (config_.one_hot_code) {
+      const auto one = std::ranges::find(step.code, 1.0);
+      MSRL_CHECK(one != step.code.end(), "the action code is not one-hot");
+      code_.data[slot] = static_cast<double>(one - step.code.begin());
+    } else {
+      std::ranges::copy(step.code.first(static_cast<std::size_t>(config_.code_size)),
+                        code_.Row(slot).begin());
+      for (const double rest : step.code.subspan(static_cast<std::size_t>(config_.code_size))) {
+        MSRL_CHECK(rest == 0.0, "the action code is longer than it was said to be");
+      }
+    }
+    lift_reward_.data[slot] = step.lift_reward;
+  }
+  flags_.data[slot] =
+      static_cast<std::uint8_t>(flags_.data[slot] | kStep | (step.terminated ? kTerminated : 0) |
+                                (step.truncated ? kTruncated : 0));
+  ++transitions_;
+  Push(step.after, 0);
+  open_ = !step.terminated && !step.truncated;
+}
+
+ReplayBatch Replay::MakeBatch(int size) const {
+  ReplayBatch batch;
+  batch.observation.resize(config_.observation_size, size);
+  batch.features.resize(config_.feature_size, size);
+  batch.action.resize(config_.action_size, size);
+  batch.reward.resize(size);
+  batch.continues.resize(size);
+  batch.next_observation.resize(config_.observation_size, size);
+  batch.next_features.resize(config_.feature_size, size);
+  batch.row.resize(static_cast<std::size_t>(size));
+  return batch;
+}
+
+void Replay::Sample(Rng& rng, ReplayBatch& batch) const {
+  MSRL_CHECK_GT(transitions_, 0);
+  for (Index column = 0; column < batch.size(); ++column) {
+    // rows that are no steps are drawn again: what remains is uniform
+    std::int64_t row = 0;
+    do {
+      row = first_ + rng.Index(end_ - first_);
+    } while (!IsStep(row));
+    Read(row, column, batch);
+  }
+}
+
+void Replay::Read(std::int64_t row, Index column, ReplayBatch& batch) const {
+  MSRL_CHECK(row >= first_ && row < end_ && IsStep(row), "row ", row);
+  const std::int64_t slot = Slot(row);
+  const std::int64_t next = Slot(row + 1);
+  const auto copy = [column](std::span<const float> values, Eigen::MatrixXf& out) {
+    std::ranges::copy(values, out.data() + column * out.rows());
+  };
+  copy(observation_.Row(slot), batch.observation);
+  copy(features_.Row(slot), batch.features);
+  copy(action_.Row(slot), batch.action);
+  copy(observation_.Row(next), batch.next_observation);
+  copy(features_.Row(next), batch.next_features);
+  batch.reward[column] = reward_.data[slot];
+  batch.continues[column] = (flags_.data[slot] & kTerminated) != 0 ? 0.0f : 1.0f;
+  batch.row[static_cast<std::size_t>(column)] = row;
+}
+
+void Replay::RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const {
+  MSRL_CHECK(HasMatrices() && row >= first_ && row < end_ && IsStep(row), "row ", row);
+  const std::int64_t slot = Slot(row);
+  wide_code_.setZero();
+  if (config_.one_hot_code) {
+    wide_code_[static_cast<Index>(code_.data[slot])] = 1.0;
+  } else {
+    std::ranges::copy(code_.Row(slot), wide_code_.data());
+  }
+  const Eigen::Map<const Eigen::VectorXd> x(geometry_.Row(slot).data(), geometry_.width);
+  const Eigen::Map<const Eigen::VectorXd> x_next(geometry_.Row(Slot(row + 1)).data(),
+                                                 geometry_.width);
+  config_.lift->Apply(x, wide_code_, lift_reward_.data[slot], x_next, psi);
+}
+
+SegmentMatrix Replay::RebuildMatrix(std::int64_t row) const {
+  MSRL_CHECK(HasMatrices() && row >= first_ && row < end_, "row ", row);
+  // back to where the matrix is known
+  std::int64_t known = row;
+  while ((Flags(known) & kFirst) == 0 && known % config_.anchor_every != 0 && known != first_) {
+    --known;
+  }
+  std::vector<double> packed(oldest_.size(), 0.0);
+  if ((Flags(known) & kFirst) != 0) {
+    // zero
+  } else if (known == first_) {
+    packed = oldest_;
+  } else {
+    std::ranges::copy(anchors_.Row(AnchorSlot(known)), packed.begin());
+  }
+  for (; known < row; ++known) {
+    RebuildPsi(known, psi_);
+    PackedRank1Update(psi_.data(), psi_.size(), packed.data());
+  }
+  return SegmentMatrix::FromPacked(config_.lift, std::move(packed));
+}
+
+std::int64_t Replay::MatrixBytes() const {
+  return features_.bytes() + geometry_.bytes() + code_.bytes() + lift_reward_.bytes() +
+         anchors_.bytes() + static_cast<std::int64_t>(oldest_.size() * sizeof(double));
+}
+
+// The one list of what is stored, for Save and Load.
+template <typename File>
+void Replay::Visit(const File& file, const Replay& replay, std::int64_t used) {
+  const auto table = [&](const char* name, const auto& t, std::int64_t rows) {
+    file(name, std::span(t.data.get(), static_cast<std::size_t>(rows * t.width)),
+         Shape{rows, t.width});
+  };
+  table("observation", replay.observation_, used);
+  table("features", replay.features_, used);
+  table("action", replay.action_, used);
+  table("reward", replay.reward_, used);
+  table("flags", replay.flags_, used);
+  if (!replay.HasMatrices()) return;
+  table("geometry", replay.geometry_, used);
+  table("code", replay.code_, used);
+  table("lift_reward", replay.lift_reward_, used);
+  const std::int64_t anchors =
+      std::min(replay.anchors_.rows,
+               (replay.end_ + replay.config_.anchor_every - 1) / replay.config_.anchor_every);
+  table("anchors", replay.anchors_, anchors);
+}
+
+void Replay::Save(const StateWriter& state) const {
+  state.Int("capacity", config_.capacity);
+  state.Int("anchor_every", config_.anchor_every);
+  state.Word("lift", HasMatrices() ? config_.lift->id().value : 0);
+  state.Int("first_row", first_);
+  state.Int("end_row", end_);
+  state.Bool("open", open_);
+  Visit(
+      [&state](const char* name, auto values, Shape shape) {
+        state.View(name, std::span<const typename decltype(values)::value_type>(values),
+                   std::move(shape));
+      },
+      *this, std::min(end_, config_.capacity));
+  state.View("oldest_matrix", std::span<const double>(oldest_),
+             {static_cast<std::int64_t>(oldest_.size())});
+}
+
+void Replay::Load(const StateReader& state) {
+  state.Int("capacity", config_.capacity, config_.capacity);
+  state.Int("anchor_every", config_.anchor_every, config_.anchor_every);
+  if (state.Word("lift") != (HasMatrices() ? config_.lift->id().value : 0)) {
+    state.Fail("lift", "is of another lift");
+  }
+  Replay loaded(config_);
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  loaded.end_ = state.Int("end_row", 0, kMost);
+  loaded.first_ = state.Int("first_row", std::max<std::int64_t>(0, loaded.end_ - config_.capacity),
+                            std::max<std::int64_t>(0, loaded.end_ - config_.capacity));
+  loaded.open_ = state.Bool("open");
+  Visit([&state](const char* name, auto values,
+                 const Shape& shape) { state.Into(name, values, shape); },
+        loaded, std::min(loaded.end_, config_.capacity));
+  state.Into("oldest_matrix", std::span(loaded.oldest_),
+             {static_cast<std::int64_t>(loaded.oldest_.size())});
+  loaded.RequireConsistent(state);
+  for (std::int64_t row = loaded.first_; row < loaded.end_; ++row) {
+    loaded.transitions_ += loaded.IsStep(row) ? 1 : 0;
+  }
+  *this = std::move(loaded);
+}
+
+void Replay::RequireConsistent(const StateReader& state) const {
+  for (std::int64_t row = first_; row < end_; ++row) {
+    const bool step = IsStep(row);
+    const bool ends = (Flags(row) & (kTerminated | kTruncated)) != 0;
+    const bool last = row + 1 == end_;
+    // the newest state has no step yet; what follows an end is the last state, then a first one
+    const bool next_first = !last && (Flags(row + 1) & kFirst) != 0;
+    if (Flags(row) >= 16 || (last && step) || (ends && !step) || (!last && step == next_first)) {
+      state.Fail("flags", StrCat("are impossible at row ", row));
+    }
+    if (step && row + 2 < end_ && ends == IsStep(row + 1)) {
+      state.Fail("flags", StrCat("don't end the episode at row ", row));
+    }
+    if (step && HasMatrices() && config_.one_hot_code) {
+      const double index = code_.data[Slot(row)];
+      if (!(index >= 0.0 && index < static_cast<double>(config_.lift->q()))) {
+        state.Fail("code", StrCat("is impossible at row ", row));
+      }
+    }
+  }
+  const bool last_ends = end_ - first_ < 2 || (Flags(end_ - 2) & (kTerminated | kTruncated)) != 0;
+  if (end_ == 1 || (end_ > 0 && open_ == last_ends) || (end_ == 0 && open_)) {
+    state.Fail("open", "does not fit the newest states");
+  }
+}
+
+}  // namespace msrl

@@ -1,0 +1,155 @@
+// What was experienced, for learning from it again.
+#ifndef MSRL_MEMORY_REPLAY_H_
+#define MSRL_MEMORY_REPLAY_H_
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "msrl/core/lift.h"
+#include "msrl/core/rng.h"
+#include "msrl/core/segment_matrix.h"
+#include "msrl/files/state.h"
+#include "msrl/memory/lazy_table.h"
+
+namespace msrl {
+
+struct ReplayConfig {
+  // States kept; an episode of T steps takes T + 1 of them. At least 2.
+  std::int64_t capacity = 100'000;
+  int observation_size = 0;
+  int action_size = 0;  // numbers per action; an index is one number
+  // Numbers per state that the caller computes from its matrix when the state is reached.
+  int feature_size = 0;
+
+  // Null: no matrices. Otherwise geometry, action code and scaled reward are kept in double, from
+  // which every prefix matrix can be rebuilt to the last bit.
+  Lift::Ptr lift = nullptr;
+  // Action codes are one-hot (kept as an index), or have this many leading numbers and zeros then.
+  bool one_hot_code = false;
+  int code_size = 0;
+  // A full matrix is kept every so many states: the most steps that a rebuild adds up.
+  int anchor_every = 512;
+};
+
+// A state as it is handed in. Matrix parts are ignored if the replay keeps none.
+struct ReplayState {
+  std::span<const double> observation;
+  std::span<const float> features = {};
+  std::span<const double> geometry = {};  // lift.d
+  const SegmentMatrix* matrix = nullptr;  // of the steps before this state
+};
+
+struct ReplayStep {
+  ReplayState before;
+  std::span<const float> action;
+  double reward = 0.0;  // as sampled, in float
+  bool terminated = false;
+  bool truncated = false;
+  ReplayState after;  // the true successor, also where the episode ends
+  // What the lift was given: lift.q numbers and the scaled reward.
+  std::span<const double> code = {};
+  double lift_reward = 0.0;
+};
+
+// One column per sample.
+struct ReplayBatch {
+  Eigen::MatrixXf observation;
+  Eigen::MatrixXf features;
+  Eigen::MatrixXf action;
+  Eigen::RowVectorXf reward;
+  Eigen::RowVectorXf continues;  // 1 - terminated: whether the successor's value counts
+  Eigen::MatrixXf next_observation;
+  Eigen::MatrixXf next_features;
+  std::vector<std::int64_t> row;  // for RebuildMatrix
+
+  Eigen::Index size() const { return reward.size(); }
+};
+
+// A ring of states. The successor of a step is the next state of the ring, so states are stored
+// once; the last state of an episode has a row of its own. Rows are numbered from 0 for ever; those
+// in [first_row(), end_row()) are kept.
+class Replay {
+ public:
+  // UserError on impossible sizes. Memory is reserved here and touched as it fills.
+  explicit Replay(ReplayConfig config);
+
+  const ReplayConfig& config() const { return config_; }
+  // Transitions that can be sampled.
+  std::int64_t size() const { return transitions_; }
+  std::int64_t first_row() const { return first_; }
+  std::int64_t end_row() const { return end_; }
+  // Whether a step was taken from this row; else it is the end of an episode or the newest state.
+  bool IsStep(std::int64_t row) const { return (Flags(row) & kStep) != 0; }
+
+  // Unless the step before ended its episode, `before` must be that step's `after`. No allocation.
+  void Add(const ReplayStep& step);
+
+  // A batch of the right sizes.
+  ReplayBatch MakeBatch(int size) const;
+  // Fills every column with a transition drawn uniformly, with replacement; size() > 0. No
+  // allocation.
+  void Sample(Rng& rng, ReplayBatch& batch) const;
+  // Fills one column with the transition of a row for which IsStep.
+  void Read(std::int64_t row, Eigen::Index column, ReplayBatch& batch) const;
+
+  // The matrix of all steps of the episode before this row, bit for bit as it was accumulated, also
+  // if the episode's beginning is no longer kept. Adds up at most anchor_every steps.
+  SegmentMatrix RebuildMatrix(std::int64_t row) const;
+  // psi (of size lift.m) of the step at a row for which IsStep, bit for bit.
+  void RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const;
+
+  // Bytes reserved for features and matrices.
+  std::int64_t MatrixBytes() const;
+
+  void Save(const StateWriter& state) const;
+  // UserError if the state is of a replay with other sizes or another lift.
+  void Load(const StateReader& state);
+
+ private:
+  enum Flag : std::uint8_t {
+    kStep = 1,
+    kTerminated = 2,
+    kTruncated = 4,
+    kFirst = 8,  // first state of an episode
+  };
+  template <typename T>
+  using Table = LazyTable<T>;
+
+  std::int64_t Slot(std::int64_t row) const { return row % config_.capacity; }
+  std::int64_t AnchorSlot(std::int64_t row) const {
+    return row / config_.anchor_every % anchors_.rows;
+  }
+  std::uint8_t& Flags(std::int64_t row) const { return flags_.data[Slot(row)]; }
+  bool HasMatrices() const { return config_.lift != nullptr; }
+  void Push(const ReplayState& state, std::uint8_t flags);
+  void EvictOldest();
+  template <typename File>
+  static void Visit(const File& file, const Replay& replay, std::int64_t used);
+  void RequireConsistent(const StateReader& state) const;
+
+  ReplayConfig config_;
+  std::int64_t first_ = 0;
+  std::int64_t end_ = 0;
+  std::int64_t transitions_ = 0;
+  bool open_ = false;  // the newest state is one from which an episode goes on
+
+  Table<float> observation_;
+  Table<float> features_;
+  Table<float> action_;
+  Table<float> reward_;
+  Table<std::uint8_t> flags_;
+  Table<double> geometry_;
+  Table<double> code_;
+  Table<double> lift_reward_;
+  Table<double> anchors_;
+  // the matrix before the oldest row: what its forgotten beginning amounts to
+  std::vector<double> oldest_;
+  mutable Eigen::VectorXd psi_;
+  mutable Eigen::VectorXd wide_code_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_MEMORY_REPLAY_H_

@@ -1,0 +1,578 @@
+#include "msrl/memory/segment_library.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "msrl/core/bytes.h"
+#include "msrl/core/check.h"
+#include "msrl/core/packed_kernels.h"
+#include "msrl/files/atomic_file.h"
+#include "msrl/memory/context_index.h"
+#include "msrl/memory/context_scan.h"
+
+namespace msrl {
+namespace {
+
+using internal::kScanBlock;
+using internal::NearestCollector;
+using internal::PackedSize;
+
+constexpr char kFormat[] = "msrl-library";
+constexpr int kMaxSize = 65'536;  // of contexts, actions, observations
+const std::vector<std::string> kPolicies{"fifo", "reservoir", "by-value"};
+
+template <typename T>
+bool AllFinite(std::span<const T> values) {
+  return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
+}
+
+std::int64_t BlockCount(std::int64_t slots) { return (slots + kScanBlock - 1) / kScanBlock; }
+
+// Of a library that is full. In double: what a damaged file asks for need not fit an integer.
+double BytesNeeded(const SegmentLibraryConfig& config) {
+  const auto m = static_cast<double>(config.lift->m());
+  const double matrices = 8 * m + (config.max_length > 1 ? 4 * m * (m + 1) : 0.0);
+  // links, locks and tables of the graphs
+  const double index =
+      config.capacity > config.exact_limit ? 4 * (300.0 + 4.0 * config.context_size) : 0.0;
+  const double rest = 8.0 * config.context_size + 4.0 * config.action_size +
+                      4.0 * config.observation_size + 4.0 * static_cast<double>(config.lift->d()) +
+                      64.0;
+  return static_cast<double>(config.capacity) * (matrices + index + rest);
+}
+
+}  // namespace
+
+SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(config)) {
+  if (config_.capacity < 1 || config_.capacity > 1'000'000'000) {
+    throw UserError(StrCat("a library of ", config_.capacity,
+                           " segments is impossible; between 1 and 1e9 are possible"));
+  }
+  const auto policy = std::ranges::find(kPolicies, config_.policy);
+  if (policy == kPolicies.end()) {
+    throw UserError(StrCat("unknown library policy '", config_.policy,
+                           "'; fifo, reservoir and by-value are known",
+                           DidYouMean(config_.policy, kPolicies)));
+  }
+  policy_ = static_cast<Policy>(policy - kPolicies.begin());
+  if (config_.max_length < 1 || config_.exact_limit < 1) {
+    throw UserError(StrCat("a library needs max_length and exact_limit of at least 1, got ",
+                           config_.max_length, " and ", config_.exact_limit));
+  }
+  MSRL_CHECK(config_.lift != nullptr);
+  MSRL_CHECK(config_.context_size > 0 && config_.action_size > 0 && config_.observation_size > 0);
+  MSRL_CHECK(!config_.discrete || config_.action_size == 1);
+  const std::int64_t n = config_.capacity;
+  psi_.Allocate(n, config_.lift->m());
+  if (config_.max_length > 1) matrix_.Allocate(n, PackedSize(config_.lift->m()));
+  action_.Allocate(n, config_.action_size);
+  context_.Allocate(n, config_.context_size);
+  blocks_.Allocate(BlockCount(n), std::int64_t{config_.context_size} * kScanBlock);
+  tail_observation_.Allocate(n, config_.observation_size);
+  tail_geometry_.Allocate(n, config_.lift->d());
+  terminated_.Allocate(n, 1);
+  reward_sum_.Allocate(n, 1);
+  for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
+  if (policy_ == Policy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
+  if (n > config_.exact_limit) {
+    index_ =
+        std::make_unique<internal::ContextIndex>(config_.context_size, n, policy_ == Policy::kFifo);
+  }
+}
+
+SegmentLibrary::SegmentLibrary(SegmentLibrary&&) noexcept = default;
+SegmentLibrary& SegmentLibrary::operator=(SegmentLibrary&&) noexcept = default;
+SegmentLibrary::~SegmentLibrary() = default;
+
+std::int64_t SegmentLibrary::Check(std::int64_t slot) const {
+  MSRL_CHECK(slot >= 0 && slot < size_, "slot ", slot, " of ", size_);
+  return slot;
+}
+
+void SegmentLibrary::RequireFits(const SegmentView& segment) const {
+  const auto fits = [](std::span<const float> values, std::int64_t size) {
+    return std::ssize(values) == size && AllFinite(values);
+  };
+  MSRL_CHECK(fits(segment.head_action, config_.action_size));
+  MSRL_CHECK(fits(segment.context, config_.context_size));
+  MSRL_CHECK(fits(segment.tail_observation, config_.observation_size));
+  MSRL_CHECK(fits(segment.tail_geometry, config_.lift->d()));
+  MSRL_CHECK(std::isfinite(segment.reward_sum));
+  MSRL_CHECK(segment.length >= 1 && segment.length <= config_.max_length, "length ",
+             segment.length);
+  if (segment.length == 1) {
+    MSRL_CHECK(std::ssize(segment.psi) == config_.lift->m() && AllFinite(segment.psi));
+  } else {
+    MSRL_CHECK(segment.matrix != nullptr);
+    RequireSameLift(*segment.matrix->lift(), *config_.lift, "cannot keep the segment");
+    MSRL_CHECK_EQ(segment.matrix->Horizon(), segment.length);
+  }
+}
+
+// Whether a makes room before b.
+bool SegmentLibrary::WorseThan(std::int64_t a, std::int64_t b) const {
+  const double value_a = Value(a);
+  const double value_b = Value(b);
+  return value_a != value_b ? value_a < value_b : sequence_.data[a] < sequence_.data[b];
+}
+
+void SegmentLibrary::BuildHeap() {
+  heap_.resize(static_cast<std::size_t>(size_));
+  for (std::int64_t slot = 0; slot < size_; ++slot) heap_[static_cast<std::size_t>(slot)] = slot;
+  // the standard heap has the greatest in front
+  std::ranges::make_heap(heap_, [this](std::int64_t a, std::int64_t b) { return WorseThan(b, a); });
+}
+
+std::int64_t SegmentLibrary::ChooseSlot(const SegmentView& segment, Rng& rng) const {
+  if (size_ < config_.capacity) return size_;
+  switch (policy_) {
+    case Policy::kFifo:
+      return offered_ % config_.capacity;
+    case Policy::kReservoir: {
+      const std::int64_t place = rng.Index(offered_ + 1);
+      return place < config_.capacity ? place : -1;
+    }
+    case Policy::kByValue: {
+      const double value = segment.reward_sum / static_cast<double>(segment.length);
+      return value < Value(heap_.front()) ? -1 : heap_.front();
+    }
+  }
+  return -1;
+}
+
+std::int64_t SegmentLibrary::TagNumber(std::string_view env) {
+  // nearly always the one before
+  for (std::size_t i = tags_.size(); i-- > 0;) {
+    if (tags_[i] == env) return static_cast<std::int64_t>(i);
+  }
+  tags_.emplace_back(env);
+  return std::ssize(tags_) - 1;
+}
+
+void SegmentLibrary::PutIntoBlock(std::int64_t slot) {
+  const std::span<float> block = blocks_.Row(slot / kScanBlock);
+  const auto lane = static_cast<std::size_t>(slot % kScanBlock);
+  // slots fill in order: the first of a block clears it, so that no scan finds an empty place
+  if (lane == 0 && slot == size_ - 1) {
+    std::ranges::fill(block, std::numeric_limits<float>::quiet_NaN());
+  }
+  const std::span<const float> context = context_.Row(slot);
+  for (std::size_t i = 0; i < context.size(); ++i) block[i * kScanBlock + lane] = context[i];
+}
+
+std::int64_t SegmentLibrary::Add(const SegmentView& segment, Rng& rng) {
+  RequireFits(segment);
+  const std::int64_t slot = ChooseSlot(segment, rng);
+  const std::int64_t sequence = offered_++;
+  if (slot < 0) return slot;
+  const bool was_full = size_ == config_.capacity;
+  size_ = std::max(size_, slot + 1);
+  if (segment.length == 1) {
+    std::ranges::copy(segment.psi, psi_.Row(slot).begin());
+  } else {
+    std::ranges::copy(segment.matrix->packed(), matrix_.Row(slot).begin());
+  }
+  std::ranges::copy(segment.head_action, action_.Row(slot).begin());
+  std::ranges::copy(segment.context, context_.Row(slot).begin());
+  PutIntoBlock(slot);
+  if (index_ != nullptr) index_->Set(slot, segment.context);
+  std::ranges::copy(segment.tail_observation, tail_observation_.Row(slot).begin());
+  std::ranges::copy(segment.tail_geometry, tail_geometry_.Row(slot).begin());
+  terminated_.data[slot] = segment.terminated ? 1 : 0;
+  reward_sum_.data[slot] = segment.reward_sum;
+  length_.data[slot] = segment.length;
+  episode_.data[slot] = segment.episode;
+  sequence_.data[slot] = sequence;
+  uses_.data[slot] = 0;
+  tag_.data[slot] = TagNumber(segment.env);
+  if (policy_ == Policy::kByValue && size_ == config_.capacity) {
+    if (!was_full) {
+      BuildHeap();
+    } else {
+      // the front has changed: let it sink
+      const auto worse = [this](std::int64_t a, std::int64_t b) { return WorseThan(a, b); };
+      std::size_t place = 0;
+      for (std::size_t child = 1; child < heap_.size(); child = 2 * place + 1) {
+        if (child + 1 < heap_.size() && worse(heap_[child + 1], heap_[child])) ++child;
+        if (worse(heap_[place], heap_[child])) break;
+        std::swap(heap_[place], heap_[child]);
+        place = child;
+      }
+    }
+  }
+  return slot;
+}
+
+NearestCollector SegmentLibrary::Collector(std::span<const float> context,
+                                           const QueryOptions& options,
+                                           std::span<Neighbour> out) const {
+  MSRL_CHECK(std::ssize(context) == config_.context_size && AllFinite(context));
+  MSRL_CHECK(options.k >= 1 && options.k <= std::ssize(out), "k is ", options.k);
+  MSRL_CHECK(options.radius >= 0.0F && options.action_radius >= 0.0F);
+  NearestCollector::Filter filter;
+  if (!options.head_action.empty()) {
+    MSRL_CHECK_EQ(std::ssize(options.head_action), config_.action_size);
+    filter.actions = action_.data.get();
+    filter.action_size = options.head_action.size();
+    filter.wanted = options.head_action.data();
+    filter.most_squared = config_.discrete ? 0.0F : options.action_radius * options.action_radius;
+  }
+  return {out.first(static_cast<std::size_t>(options.k)), options.radius * options.radius,
+          sequence_.data.get(), filter};
+}
+
+template <typename Predicate>
+void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot,
+                          NearestCollector& nearest, const Predicate& may_offer) const {
+  const internal::ScanKernel& kernel = internal::ActiveScan();
+  const std::int64_t end = BlockCount(size_);
+  std::array<float, kScanBlock> squared;
+  for (std::int64_t block = first_slot / kScanBlock;; ++block) {
+    block = kernel.next_within(blocks_.data.get(), block, end, config_.context_size, context.data(),
+                               nearest.bound(), squared.data());
+    if (block == end) return;
+    for (std::int64_t lane = 0; lane < kScanBlock; ++lane) {
+      const std::int64_t slot = block * kScanBlock + lane;
+      const float distance = squared[static_cast<std::size_t>(lane)];
+      if (distance <= nearest.bound() && slot >= first_slot && may_offer(slot)) {
+        nearest.Offer(slot, distance);
+      }
+    }
+  }
+}
+
+int SegmentLibrary::Query(std::span<const float> context, const QueryOptions& options,
+                          std::span<Neighbour> out) const {
+  if (size_ <= config_.exact_limit) return QueryExactly(context, options, out);
+  NearestCollector nearest = Collector(context, options, out);
+  if (!index_->Search(context, config_.exact_limit, nearest)) {
+    return QueryExactly(context, options, out);
+  }
+  if (index_->LeavesOld(config_.exact_limit)) {
+    Scan(context, index_->OldBegin(), nearest,
+         [this](std::int64_t slot) { return index_->InOld(slot); });
+  }
+  return nearest.Finish();
+}
+
+int SegmentLibrary::QueryExactly(std::span<const float> context, const QueryOptions& options,
+                                 std::span<Neighbour> out) const {
+  NearestCollector nearest = Collector(context, options, out);
+  Scan(context, 0, nearest, [](std::int64_t) { return true; });
+  return nearest.Finish();
+}
+
+void SegmentLibrary::AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const {
+  Check(slot);
+  RequireSameLift(*z.lift(), *config_.lift, "cannot add a segment of the library");
+  if (length_.data[slot] == 1) {
+    z.AddStep(Eigen::Map<const Eigen::VectorXd>(psi_.Row(slot).data(), psi_.width));
+  } else {
+    z.AddPacked(matrix_.Row(slot));
+  }
+}
+
+// The one list of tables that are stored as they are.
+template <typename File>
+void SegmentLibrary::Visit(const File& file, const SegmentLibrary& library) {
+  const auto table = [&](const char* name, const auto& t) {
+    file(name, std::span(t.data.get(), static_cast<std::size_t>(library.size_ * t.width)),
+         Shape{library.size_, t.width});
+  };
+  table("head_action", library.action_);
+  table("context", library.context_);
+  table("tail_observation", library.tail_observation_);
+  table("tail_geometry", library.tail_geometry_);
+  table("terminated", library.terminated_);
+  table("reward_sum", library.reward_sum_);
+  table("length", library.length_);
+  table("episode", library.episode_);
+  table("sequence", library.sequence_);
+  table("uses", library.uses_);
+  table("tag", library.tag_);
+}
+
+void SegmentLibrary::SaveConfig(const StateWriter& state) const {
+  state.Int("capacity", config_.capacity);
+  state.Text("policy", config_.policy);
+  state.Int("max_length", config_.max_length);
+  state.Int("context_size", config_.context_size);
+  state.Int("action_size", config_.action_size);
+  state.Int("observation_size", config_.observation_size);
+  state.Bool("discrete", config_.discrete);
+  state.Text("family", config_.family);
+  state.Int("exact_limit", config_.exact_limit);
+  const LiftSpec& spec = config_.lift->spec();
+  ByteWriter slots;
+  slots.U64(spec.slots.size());
+  for (const GeometrySlot& slot : spec.slots) {
+    slots.Text(slot.name);
+    slots.Double(slot.scale);
+  }
+  state.Text("lift/kind", LiftKindName(spec.kind));
+  state.Int("lift/d", spec.d);
+  state.Int("lift/q", spec.q);
+  state.Bytes("lift/slots", slots.bytes());
+  state.Word("lift/id", config_.lift->id().value);
+}
+
+SegmentLibraryConfig SegmentLibrary::LoadConfig(const StateReader& state) {
+  SegmentLibraryConfig config;
+  config.capacity = state.Int("capacity", 1, 1'000'000'000);
+  config.policy = state.Text("policy");
+  if (std::ranges::find(kPolicies, config.policy) == kPolicies.end()) {
+    state.Fail("policy", "is unknown");
+  }
+  config.max_length = state.Int("max_length", 1, INT64_MAX);
+  config.context_size = static_cast<int>(state.Int("context_size", 1, kMaxSize));
+  config.action_size = static_cast<int>(state.Int("action_size", 1, kMaxSize));
+  config.observation_size = static_cast<int>(state.Int("observation_size", 1, kMaxSize));
+  config.discrete = state.Bool("discrete");
+  if (config.discrete && config.action_size != 1) state.Fail("action_size", "is not 1");
+  config.family = state.Text("family");
+  config.exact_limit = state.Int("exact_limit", 1, INT64_MAX);
+  LiftSpec spec;
+  spec.kind = LiftKindFromName(state.Text("lift/kind"));
+  spec.d = state.Int("lift/d", 1, 4096);
+  spec.q = state.Int("lift/q", 0, 4096);
+  const std::vector<std::byte> slot_bytes = state.Bytes("lift/slots");
+  ByteReader slots(slot_bytes, "lift/slots");
+  const std::uint64_t slot_count = slots.U64();
+  if (slot_count > 4096) state.Fail("lift/slots", "are too many");
+  for (std::uint64_t i = 0; i < slot_count; ++i) {
+    GeometrySlot slot;
+    slot.name = slots.Text();
+    slot.scale = slots.FiniteDouble();
+    spec.slots.push_back(std::move(slot));
+  }
+  slots.RequireEnd();
+  config.lift = Lift::Make(std::move(spec));
+  if (state.Word("lift/id") != config.lift->id().value) {
+    state.Fail("lift/id", "is not that of the lift beside it");
+  }
+  return config;
+}
+
+// Single steps and longer segments apart, each in the order of slots.
+void SegmentLibrary::SaveMatrices(const StateWriter& state) const {
+  const auto lengths = length_.Row(0).data();
+  const std::int64_t steps = std::count(lengths, lengths + size_, 1);
+  const Index m = config_.lift->m();
+  if (steps == size_) {
+    state.View("psi", std::span<const double>(psi_.data.get(), static_cast<std::size_t>(steps * m)),
+               {steps, m});
+  } else {
+    std::vector<double> psi;
+    psi.reserve(static_cast<std::size_t>(steps * m));
+    for (std::int64_t slot = 0; slot < size_; ++slot) {
+      if (lengths[slot] == 1) psi.insert(psi.end(), psi_.Row(slot).begin(), psi_.Row(slot).end());
+    }
+    state.Copy("psi", std::span<const double>(psi), {steps, m});
+  }
+  if (config_.max_length == 1) return;
+  std::vector<double> matrices;
+  matrices.reserve(static_cast<std::size_t>((size_ - steps) * matrix_.width));
+  for (std::int64_t slot = 0; slot < size_; ++slot) {
+    if (lengths[slot] == 1) continue;
+    matrices.insert(matrices.end(), matrix_.Row(slot).begin(), matrix_.Row(slot).end());
+  }
+  state.Copy("matrix", std::span<const double>(matrices), {size_ - steps, matrix_.width});
+}
+
+void SegmentLibrary::LoadMatrices(const StateReader& state) {
+  const std::int64_t* const lengths = length_.data.get();
+  const std::int64_t steps = std::count(lengths, lengths + size_, 1);
+  const auto spread = [&](const char* name, const LazyTable<double>& table, std::int64_t rows,
+                          bool single) {
+    std::vector<double> values(static_cast<std::size_t>(rows * table.width));
+    state.Into(name, values, {rows, table.width});
+    if (!AllFinite(std::span<const double>(values))) state.Fail(name, "has a bad number");
+    const double* next = values.data();
+    for (std::int64_t slot = 0; slot < size_; ++slot) {
+      if ((lengths[slot] == 1) != single) continue;
+      std::copy_n(next, table.width, table.Row(slot).begin());
+      next += table.width;
+      // M_11, or the constant of psi
+      if (table.Row(slot).back() != static_cast<double>(lengths[slot])) {
+        state.Fail(name, StrCat("of slot ", slot, " has another length than it is said to have"));
+      }
+    }
+  };
+  spread("psi", psi_, steps, true);
+  if (config_.max_length > 1) spread("matrix", matrix_, size_ - steps, false);
+}
+
+void SegmentLibrary::Save(const StateWriter& state) const {
+  state.Int("version", 1);
+  SaveConfig(state);
+  state.Int("offered", offered_);
+  ByteWriter tags;
+  tags.U64(tags_.size());
+  for (const std::string& tag : tags_) tags.Text(tag);
+  state.Bytes("tags", tags.bytes());
+  Visit(
+      [&state](const char* name, auto values, Shape shape) {
+        state.View(name, std::span<const typename decltype(values)::value_type>(values),
+                   std::move(shape));
+      },
+      *this);
+  SaveMatrices(state);
+  if (index_ != nullptr) index_->Save(state.Child("index"));
+}
+
+SegmentLibrary SegmentLibrary::FromState(const StateReader& state,
+                                         const LibraryLoadOptions& options) {
+  state.Int("version", 1, 1);
+  SegmentLibraryConfig config = LoadConfig(state);
+  if (!options.family.empty() && options.family != config.family) {
+    state.Fail("family", StrCat("is '", config.family, "', not '", options.family, "'"));
+  }
+  if (options.lift != nullptr && !(options.lift->id() == config.lift->id())) {
+    if (!options.unaligned) {
+      state.Fail("lift/id",
+                 StrCat("is of the lift ", config.lift->Describe(), ", this is ",
+                        options.lift->Describe(), "; only the unaligned control may load it"));
+    }
+    if (options.lift->m() != config.lift->m() || options.lift->d() != config.lift->d()) {
+      state.Fail("lift/d", "is of a lift of another size");
+    }
+    config.lift = options.lift;
+  }
+  if (BytesNeeded(config) > static_cast<double>(options.max_bytes)) {
+    state.Fail("capacity",
+               StrCat("is ", config.capacity, ": more memory than ", options.max_bytes, " bytes"));
+  }
+  SegmentLibrary library(std::move(config));
+  library.offered_ = state.Int("offered", 0, std::int64_t{1} << 60);
+  library.size_ = std::min(library.offered_, library.config_.capacity);
+  const std::vector<std::byte> tag_bytes = state.Bytes("tags");
+  ByteReader tags(tag_bytes, "tags");
+  for (std::uint64_t left = tags.U64(); left > 0; --left) library.tags_.push_back(tags.Text());
+  tags.RequireEnd();
+  Visit([&state](const char* name, auto values,
+                 const Shape& shape) { state.Into(name, values, shape); },
+        library);
+  library.RequireConsistent(state);
+  library.LoadMatrices(state);
+  const std::int64_t size = std::exchange(library.size_, 0);
+  for (; library.size_ < size;) library.PutIntoBlock(library.size_++);
+  if (library.policy_ == Policy::kByValue && size == library.config_.capacity) library.BuildHeap();
+  if (library.index_ != nullptr) {
+    std::vector<std::int64_t> oldest_first(static_cast<std::size_t>(size));
+    std::iota(oldest_first.begin(), oldest_first.end(), 0);
+    std::ranges::sort(oldest_first, {},
+                      [&](std::int64_t slot) { return library.sequence_.data[slot]; });
+    library.index_->Load(state.Child("index"), library.context_, oldest_first);
+  }
+  return library;
+}
+
+void SegmentLibrary::RequireConsistent(const StateReader& state) const {
+  const auto each = [&](const char* name, const auto& table, const auto& good) {
+    for (std::int64_t slot = 0; slot < size_; ++slot) {
+      for (const auto value : table.Row(slot)) {
+        if (!good(value)) state.Fail(name, StrCat("is impossible in slot ", slot));
+      }
+    }
+  };
+  const auto finite = [](auto value) { return std::isfinite(value); };
+  each("head_action", action_, [this](float a) {
+    return std::isfinite(a) && (!config_.discrete || (a >= 0.0F && a == std::floor(a)));
+  });
+  each("context", context_, finite);
+  each("tail_observation", tail_observation_, finite);
+  each("tail_geometry", tail_geometry_, finite);
+  each("terminated", terminated_, [](std::uint8_t value) { return value <= 1; });
+  each("reward_sum", reward_sum_, finite);
+  each("length", length_, [this](std::int64_t n) { return n >= 1 && n <= config_.max_length; });
+  each("uses", uses_, [](std::int64_t n) { return n >= 0; });
+  each("tag", tag_, [this](std::int64_t n) { return n >= 0 && n < std::ssize(tags_); });
+  each("sequence", sequence_, [this](std::int64_t n) { return n >= 0 && n < offered_; });
+  std::vector<std::int64_t> sorted(sequence_.data.get(), sequence_.data.get() + size_);
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) {
+    state.Fail("sequence", "names one segment twice");
+  }
+  for (std::int64_t slot = 0; slot < size_; ++slot) {
+    const std::int64_t n = sequence_.data[slot];
+    // until it is full a library fills in order; fifo goes round then
+    const bool in_place = policy_ == Policy::kFifo
+                              ? n % config_.capacity == slot && n >= offered_ - size_
+                              : offered_ > config_.capacity || n == slot;
+    if (!in_place) state.Fail("sequence", StrCat("is impossible in slot ", slot));
+  }
+}
+
+void SegmentLibrary::Load(const StateReader& state) {
+  LibraryLoadOptions options;
+  options.max_bytes = INT64_MAX;
+  SegmentLibrary loaded = FromState(state, options);
+  const SegmentLibraryConfig& other = loaded.config_;
+  const auto same = [&state](const char* name, const auto& theirs, const auto& ours) {
+    if (!(theirs == ours)) state.Fail(name, StrCat("is ", theirs, ", this library's is ", ours));
+  };
+  same("lift/id", other.lift->id().ToString(), config_.lift->id().ToString());
+  same("family", other.family, config_.family);
+  same("capacity", other.capacity, config_.capacity);
+  same("policy", other.policy, config_.policy);
+  same("max_length", other.max_length, config_.max_length);
+  same("context_size", other.context_size, config_.context_size);
+  same("action_size", other.action_size, config_.action_size);
+  same("observation_size", other.observation_size, config_.observation_size);
+  same("discrete", other.discrete, config_.discrete);
+  same("exact_limit", other.exact_limit, config_.exact_limit);
+  loaded.config_.lift = config_.lift;
+  *this = std::move(loaded);
+}
+
+void SegmentLibrary::Write(TensorFileBuilder& file) const {
+  Save(StateWriter(file));
+  file.SetMetadata("format", kFormat);
+  file.SetMetadata("lift_id", config_.lift->id().ToString());
+  file.SetMetadata("lift", config_.lift->Describe());
+  file.SetMetadata("family", config_.family);
+  file.SetMetadata("policy", config_.policy);
+  file.SetMetadata("capacity", StrCat(config_.capacity));
+  file.SetMetadata("segments", StrCat(size_));
+}
+
+std::string SegmentLibrary::Encode() const {
+  TensorFileBuilder file;
+  Write(file);
+  return file.Encode();
+}
+
+void SegmentLibrary::SaveFile(const std::filesystem::path& path) const {
+  TensorFileBuilder file;
+  Write(file);
+  file.Write(path);
+}
+
+SegmentLibrary SegmentLibrary::FromFile(const TensorFile& file, const LibraryLoadOptions& options) {
+  const auto format = file.metadata().find("format");
+  if (format == file.metadata().end() || format->second != kFormat) {
+    throw UserError(StrCat(file.source(), ": not a segment library"));
+  }
+  std::set<std::string> used;
+  const StateReader state(file, used);
+  SegmentLibrary library = FromState(state, options);
+  state.RequireAllUsed();
+  return library;
+}
+
+SegmentLibrary SegmentLibrary::Parse(std::span<const std::byte> bytes, std::string_view source,
+                                     const LibraryLoadOptions& options) {
+  return FromFile(TensorFile::Parse(bytes, source), options);
+}
+
+SegmentLibrary SegmentLibrary::LoadFile(const std::filesystem::path& path,
+                                        const LibraryLoadOptions& options) {
+  return FromFile(TensorFile::Read(path), options);
+}
+
+}  // namespace msrl

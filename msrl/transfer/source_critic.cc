@@ -1,0 +1,115 @@
+#include "msrl/transfer/source_critic.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "msrl/agents/dqn/dqn.h"
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/sac/sac.h"
+#include "msrl/core/check.h"
+#include "msrl/env_list/env_list.h"
+
+namespace msrl {
+namespace {
+
+constexpr int kProgressEvery = 100;
+
+std::unique_ptr<CriticAgent> MakeSourceAgent(const EnvSpec& spec, double gamma,
+                                             const CriticValueOptions& options,
+                                             std::uint64_t seed) {
+  const auto configure = [&](auto config) {
+    config.hidden_width = options.hidden_width;
+    config.batch_size = options.batch_size;
+    config.replay_size = 100'000;
+    config.random_steps = std::clamp(options.steps / 4, 1, 1000);
+    config.gamma = gamma;
+    return config;
+  };
+  if (spec.action.kind == ActionKind::kContinuous) {
+    return std::make_unique<Sac>(spec, configure(SacConfig{}), seed);
+  }
+  DqnConfig config = configure(DqnConfig{});
+  config.epsilon_steps = std::max(1, options.steps / 2);
+  return std::make_unique<Dqn>(spec, config, seed);
+}
+
+std::unique_ptr<CriticAgent> TrainIn(Env& env, double gamma, const CriticValueOptions& options,
+                                     const std::function<void(int done)>& progress) {
+  const std::string stream = StrCat("critic/", env.spec().id, "/");
+  Rng resets(options.seed, stream + "env");
+  Rng policy(options.seed, stream + "policy");
+  std::unique_ptr<CriticAgent> agent =
+      MakeSourceAgent(env.spec(), gamma, options, Rng(options.seed, stream + "agent").NextU64());
+  EpisodeTracker tracker(env.spec(), CompactLift(agent->lift_kind()));
+  ActionBuffer action(env.spec().action);
+  StepResult result{.truncated = true};
+  for (int step = 0; step < options.steps; ++step) {
+    if (result.terminated || result.truncated) {
+      env.Reset(resets.NextU64());
+      tracker.Begin(env);
+    }
+    agent->Act(tracker.situation(), ActMode::kExplore, policy, action);
+    result = env.Step(action.view());
+    agent->Observe(tracker.Advance(action.view(), result, env));
+    agent->Update();
+    const int done = step + 1;
+    if (done % kProgressEvery == 0 || done == options.steps) progress(done);
+  }
+  return agent;
+}
+
+void AddValues(CriticAgent& agent, StoredEpisode& episode) {
+  const Eigen::MatrixXf no_features(0, Critic::kMaxCandidates);
+  Eigen::VectorXf& value = episode.values["critic"];
+  value.resize(episode.horizon() + 1);
+  for (Index start = 0; start < value.size(); start += Critic::kMaxCandidates) {
+    const Index count = std::min<Index>(Critic::kMaxCandidates, value.size() - start);
+    agent.StateValues(episode.observations.middleCols(start, count), no_features.leftCols(count),
+                      std::span(value.data() + start, static_cast<std::size_t>(count)));
+  }
+  RequireFinite("value",
+                std::span<const float>(value.data(), static_cast<std::size_t>(value.size())));
+  if (episode.terminated) value[episode.horizon()] = 0.0F;
+}
+
+}  // namespace
+
+void AddCriticValues(
+    EpisodeFile& file, const CriticValueOptions& options,
+    const std::function<void(std::string_view stage, int done, int total)>& progress) {
+  MSRL_CHECK_GE(options.steps, 1);
+  struct Family {
+    std::unique_ptr<Env> env;
+    std::vector<std::size_t> episodes;
+  };
+  // all that can be wrong with the file is said before anything is trained
+  const std::string env_options[] = {"split=train"};
+  std::map<std::string, Family> families;
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    const StoredEpisode& episode = file.episodes[k];
+    Family& family = families[episode.env];
+    if (!family.env) family.env = MakeEnv(episode.env, env_options);
+    const Index size = family.env->spec().observation_size;
+    if (episode.observations.rows() != size) {
+      throw UserError(StrCat("episode ", k, " has observations of ", episode.observations.rows(),
+                             " numbers, ", episode.env, " of ", size));
+    }
+    family.episodes.push_back(k);
+  }
+  const int total = options.steps * static_cast<int>(families.size());
+  int before = 0;
+  for (auto& [name, family] : families) {
+    const std::unique_ptr<CriticAgent> agent =
+        TrainIn(*family.env, file.gamma, options, [&](int done) {
+          if (progress) progress("critics", before + done, total);
+        });
+    for (const std::size_t k : family.episodes) AddValues(*agent, file.episodes[k]);
+    before += options.steps;
+  }
+}
+
+}  // namespace msrl

@@ -1,0 +1,39 @@
+// Values by the critic of an agent that learned in the source family itself.
+#ifndef MSRL_TRANSFER_SOURCE_CRITIC_H_
+#define MSRL_TRANSFER_SOURCE_CRITIC_H_
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "msrl/datasets/episode_file.h"
+
+namespace msrl {
+
+struct CriticValueOptions {
+  int steps = 20'000;  // of training, per family
+  int hidden_width = 64;
+  int batch_size = 64;
+  std::uint64_t seed = 0;
+};
+
+// Adds values["critic"] to every episode: V(o) of each stored observation, 0 where the episode
+// terminated. For each family an agent is trained from scratch, dqn for discrete and sac for
+// continuous actions, on instances of the split "train", a new one in every episode, whatever the
+// split of the file. So equal options value the states of all files with the same function of o.
+//
+// The agent sees what an episode's `observations` hold: neither the geometry (dead slots do not
+// concern it) nor the matrix nor the facts. An observation does not tell the gain, the horizon or
+// more of the reward style than whether there is a goal, so V(o) is an average over the instances
+// that look the same. That of sac is of the policy's mode, with the entropy bonus of later steps.
+//
+// Does not depend on which other episodes and families the file holds. UserError if a family is
+// unknown or its observations have another size; RunError if training diverges. `progress` is
+// called now and then with the stage "critics" and the steps of all families so far.
+void AddCriticValues(
+    EpisodeFile& file, const CriticValueOptions& options = {},
+    const std::function<void(std::string_view stage, int done, int total)>& progress = {});
+
+}  // namespace msrl
+
+#endif  // MSRL_TRANSFER_SOURCE_CRITIC_H_

@@ -1,0 +1,158 @@
+#include "msrl/transfer/source_critic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "msrl/testing/user_error.h"
+#include "msrl/transfer/collect.h"
+#include "msrl/transfer/correlation.h"
+#include "msrl/transfer/pretrain.h"
+
+namespace msrl {
+namespace {
+
+using testing::UserErrorText;
+
+CollectOptions Small(const char* split = "train") {
+  CollectOptions options;
+  options.episodes = 8;
+  options.split = split;
+  options.targets = {"critic"};
+  options.critic_steps = 300;
+  return options;
+}
+
+bool SameValues(const StoredEpisode& a, const StoredEpisode& b) {
+  return a.seed == b.seed && a.values.at("critic") == b.values.at("critic");
+}
+
+TEST(CriticValue, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
+  CollectOptions options = Small();
+  options.episodes = 40;
+  int terminated = 0;
+  for (const StoredEpisode& e : Collect(options).episodes) {
+    const Eigen::VectorXf& v = e.values.at("critic");
+    ASSERT_EQ(v.size(), e.horizon() + 1);
+    EXPECT_TRUE(v.allFinite());
+    EXPECT_NE(v[0], 0.0F);
+    EXPECT_EQ(v[e.horizon()] == 0.0F, e.terminated) << e.env;
+    terminated += e.terminated ? 1 : 0;
+  }
+  EXPECT_GT(terminated, 0);
+}
+
+TEST(CriticValue, OneFunctionOfTheObservationPerFamilyAndSeed) {
+  const EpisodeFile file = Collect(Small());
+  EXPECT_EQ(file.attributes.at("critic_steps"), "300");
+  // the other families and the number of episodes do not matter
+  CollectOptions alone = Small();
+  alone.sources = {file.episodes[1].env};
+  alone.episodes = 1;
+  EXPECT_TRUE(SameValues(Collect(alone).episodes[0], file.episodes[1]));
+  CollectOptions other = Small();
+  other.seed = 1;
+  EXPECT_NE(Collect(other).ContentHash(), file.ContentHash());
+  // nor does the split that the states are of: here the same states, said to be of two splits
+  EpisodeFile copy = file;
+  for (StoredEpisode& e : copy.episodes) e.values.clear();
+  copy.attributes["split"] = "held-out";
+  AddCriticValues(copy, {.steps = 300});
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    EXPECT_TRUE(SameValues(copy.episodes[k], file.episodes[k])) << k;
+  }
+  // what the agent does not see: geometry, facts, rewards of the file
+  for (StoredEpisode& e : copy.episodes) {
+    e.geometry.setZero();
+    e.rewards.setZero();
+    e.facts.clear();
+  }
+  AddCriticValues(copy, {.steps = 300});
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    EXPECT_TRUE(SameValues(copy.episodes[k], file.episodes[k])) << k;
+  }
+  copy.episodes[0].observations.setZero();
+  AddCriticValues(copy, {.steps = 300});
+  EXPECT_FALSE(SameValues(copy.episodes[0], file.episodes[0]));
+}
+
+// Within episodes: what makes one instance richer than another is hidden from the agent.
+TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
+  struct Case {
+    const char* family;
+    int steps;
+    double at_least;  // about half of what two seeds gave
+  };
+  for (const Case& each : {Case{"micro-grid", 5000, 0.13}, Case{"point-rooms", 2000, 0.23}}) {
+    CollectOptions options;
+    options.sources = {each.family};
+    options.episodes = 100;
+    options.targets = {"expert", "critic"};
+    options.critic_steps = each.steps;
+    std::vector<double> critic;
+    std::vector<double> expert;
+    for (const StoredEpisode& e : Collect(options).episodes) {
+      const Eigen::VectorXd c = e.values.at("critic").head(e.horizon()).cast<double>();
+      const Eigen::VectorXd v = e.values.at("expert").head(e.horizon()).cast<double>();
+      for (Index t = 0; t < e.horizon(); ++t) {
+        critic.push_back(c[t] - c.mean());
+        expert.push_back(v[t] - v.mean());
+      }
+    }
+    EXPECT_GT(SpearmanCorrelation(critic, expert), each.at_least) << each.family;
+  }
+}
+
+TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "critic_value_test.h5";
+  std::map<std::string, PrefixSet> sets;
+  PretrainConfig config = PretrainConfig::For("paper");
+  config.target = "critic";
+  config.updates = 2;
+  for (const char* split : {"train", "held-out"}) {
+    const EpisodeFile file = Collect(Small(split));
+    WriteEpisodes(path, file);
+    const EpisodeFile read = ReadEpisodes(path);
+    std::filesystem::remove(path);
+    EXPECT_EQ(read.ContentHash(), file.ContentHash());
+    for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+      EXPECT_TRUE(SameValues(read.episodes[k], file.episodes[k]));
+    }
+    sets[split] = MakePrefixSet(read, TrainingPrefixes(config));
+  }
+  const PretrainResult result =
+      Pretrain(config, sets["train"], sets["held-out"], sets["train"].sources, 0);
+  EXPECT_EQ(result.branch.info().target, "critic");
+  EXPECT_TRUE(std::isfinite(result.metrics.rank_correlation));
+}
+
+TEST(CriticValue, ShowsProgressAndNamesMistakes) {
+  CollectOptions options = Small();
+  options.episodes = 2;
+  options.sources = {"micro-grid", "graph-motif"};
+  std::map<std::string, std::vector<int>> seen;
+  Collect(options, [&](std::string_view stage, int done, int total) {
+    seen[std::string(stage)].push_back(done);
+    EXPECT_EQ(total, stage == "episodes" ? 2 : 600);
+  });
+  EXPECT_EQ(seen["episodes"], (std::vector<int>{1, 2}));
+  EXPECT_EQ(seen["critics"], (std::vector<int>{100, 200, 300, 400, 500, 600}));
+
+  options.critic_steps = 0;
+  EXPECT_NE(UserErrorText([&] { Collect(options); }).find("critic steps"), std::string::npos);
+  options.targets = {"mc"};
+  options.critic_steps = 1;
+  EpisodeFile file = Collect(options);
+  file.episodes[0].observations.conservativeResize(3, Eigen::NoChange);
+  EXPECT_NE(UserErrorText([&] { AddCriticValues(file); }).find("observations of 3 numbers"),
+            std::string::npos);
+  file.episodes[0].env = "nowhere";
+  EXPECT_NE(UserErrorText([&] { AddCriticValues(file); }), "no error");
+}
+
+}  // namespace
+}  // namespace msrl
