@@ -1,0 +1,74 @@
+#include "msrl/cli/collect.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "msrl/cli/progress.h"
+#include "msrl/core/check.h"
+#include "msrl/transfer/collect.h"
+
+namespace msrl::app {
+namespace {
+
+struct CollectArguments {
+  CollectOptions options;
+  std::string out;
+};
+
+void RunCollect(const CollectArguments& arguments) {
+  if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
+    throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
+  }
+  ProgressLine line("collect");
+  const EpisodeFile file =
+      Collect(arguments.options, [&line](std::string_view stage, int done, int total) {
+        line.Begin(StrCat("collect ", stage));
+        line.Show(done, total);
+      });
+  WriteEpisodes(arguments.out, file);
+  std::map<std::string, std::pair<int, std::int64_t>> counts;
+  for (const StoredEpisode& episode : file.episodes) {
+    counts[episode.env].first += 1;
+    counts[episode.env].second += episode.horizon();
+  }
+  for (const auto& [env, count] : counts) {
+    fmt::print("{:<16} {:>7} episodes {:>9} steps\n", env, count.first, count.second);
+  }
+  fmt::print("{}: split {}, seed {}, contents {}\n", arguments.out, arguments.options.split,
+             arguments.options.seed, file.ContentHash());
+}
+
+}  // namespace
+
+void AddCollect(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "collect", "Play the source families and write episodes with values to a file");
+  command->footer(
+      "The file is HDF5 in the layout of Minari datasets (docs/file-formats.md). Values are in\n"
+      "units of reward / reward_scale, discounted by 0.99:\n"
+      "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
+      "  fitted  fitted evaluation of the behaviour; critic  V(o) of an agent trained for it");
+  const auto arguments = std::make_shared<CollectArguments>();
+  CollectOptions& options = arguments->options;
+  command->add_option("--out", arguments->out, "File to write (.h5)")->required();
+  command->add_option("--episodes", options.episodes, "Episodes of all sources together (2000)");
+  command->add_option("--seed", options.seed, "Seed of all instances and behaviours (0)");
+  command->add_option("--sources", options.sources, "Source families; all if none is named")
+      ->delimiter(',');
+  command->add_option("--split", options.split, "train | held-out: which half of all layouts");
+  command
+      ->add_option("--targets", options.targets,
+                   "mc, expert, fitted, critic; all but critic if none is named")
+      ->delimiter(',');
+  command->add_option("--critic-steps", options.critic_steps,
+                      "For critic: training steps per family (20000)");
+  command->add_option("--dead-slots", options.dead_slots,
+                      "Share of episodes with dead geometry slots (0.25)");
+  command->callback([arguments] { RunCollect(*arguments); });
+}
+
+}  // namespace msrl::app

@@ -1,0 +1,398 @@
+#include "msrl/cli/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/msrl/msrl.h"
+#include "msrl/agents/msrl/transfer_predictor.h"
+#include "msrl/core/check.h"
+#include "msrl/inspect/precise_critic.h"
+#include "msrl/run/runner.h"
+
+namespace msrl::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InspectOptions {
+  std::string run;
+  int episodes = 5;
+  int states = 200;
+  int entries = 10;
+  std::uint64_t seed = 0;
+  bool json = false;
+};
+
+// Where the agent was and what it did there.
+struct PlayedState {
+  Eigen::VectorXd observation;
+  Eigen::VectorXd action;  // continuous
+  int index = 0;           // discrete
+  SegmentMatrix z;
+  SegmentMatrix increment;  // of the step that followed
+};
+
+// All steps of some episodes without learning, except the first of each: at Z = 0 there are no end
+// points, and no derivative.
+std::vector<PlayedState> PlayStates(Agent& agent, Env& env, const InspectOptions& options) {
+  Rng resets(options.seed, "inspect/env");
+  Rng policy(options.seed, "inspect/policy");
+  EpisodeTracker tracker(env.spec(), CompactLift(agent.lift_kind()));
+  ActionBuffer action(env.spec().action);
+  std::vector<PlayedState> states;
+  for (int episode = 0; episode < options.episodes; ++episode) {
+    env.Reset(resets.NextU64());
+    tracker.Begin(env);
+    for (bool running = true; running;) {
+      agent.Act(tracker.situation(), ActMode::kEvaluate, policy, action);
+      const StepResult result = env.Step(action.view());
+      const Experience seen = tracker.Advance(action.view(), result, env);
+      running = !result.terminated && !result.truncated;
+      if (seen.before.step == 0) continue;
+      const std::span<const double> values = action.view().values();
+      SegmentMatrix increment(tracker.lift());
+      increment.AddStep(Eigen::Map<const Eigen::VectorXd>(seen.psi.data(), std::ssize(seen.psi)));
+      states.push_back(
+          {.observation = seen.before.observation,
+           .action = Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values)),
+           .index = action.view().index(),
+           .z = seen.before.matrix,
+           .increment = increment});
+    }
+  }
+  return states;
+}
+
+// At most `most`, spread evenly.
+std::vector<PlayedState> Spread(const std::vector<PlayedState>& states, int most) {
+  const std::size_t count = std::min(states.size(), static_cast<std::size_t>(most));
+  std::vector<PlayedState> chosen;
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(states[i * states.size() / count]);
+  return chosen;
+}
+
+// What the run wrote down last of these groups of metrics.
+std::map<std::string, double> LastMetrics(const std::filesystem::path& file) {
+  std::map<std::string, double> last;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    // a run that is going on may be writing its last line
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) break;
+    for (const auto& [name, value] : json.items()) {
+      const bool wanted = name.starts_with("planner/") || name.starts_with("obstruction/") ||
+                          name.starts_with("transfer/");
+      if (wanted && value.is_number()) last[name] = value.get<double>();
+    }
+  }
+  return last;
+}
+
+struct LibrarySummary {
+  std::int64_t size = 0, capacity = 0, offered = 0;
+  std::string policy;
+  std::int64_t uses = 0;       // of the segments that are kept
+  std::int64_t used = 0;       // segments that were used at all
+  std::int64_t most_used = 0;  // times
+  std::int64_t ends = 0;       // segments after which nothing can follow
+};
+
+LibrarySummary Summarise(const SegmentLibrary& library) {
+  LibrarySummary summary{.size = library.size(),
+                         .capacity = library.config().capacity,
+                         .offered = library.offered(),
+                         .policy = library.config().policy};
+  for (std::int64_t slot = 0; slot < library.size(); ++slot) {
+    summary.uses += library.uses(slot);
+    summary.used += library.uses(slot) > 0 ? 1 : 0;
+    summary.most_used = std::max(summary.most_used, library.uses(slot));
+    summary.ends += library.terminated(slot) ? 1 : 0;
+  }
+  return summary;
+}
+
+// Everything that is printed.
+struct Inspection {
+  std::string agent, env;
+  std::int64_t steps = 0;  // of training
+  int played = 0;          // states that there were to choose from
+  Lift::Ptr lift;
+  double mean_q = 0.0, mean_f = 0.0;
+  std::vector<GradientBlock> blocks;
+  std::vector<GradientEntry> entries;
+  ValueTheoryReport theory;
+  TransferPredictor predictor;  // of the branch as it is now, over the replay
+  std::optional<LibrarySummary> library;
+  const ObstructionProxy* proxy = nullptr;  // null: no filter
+  std::map<std::string, double> metrics;
+};
+
+const Msrl& RequireMatrixCritic(const Agent& agent, const RunDirectory& directory) {
+  const auto* msrl = dynamic_cast<const Msrl*>(&agent);
+  if (msrl == nullptr || !msrl->base().critic().has_branch()) {
+    throw UserError(StrCat(directory.path().string(), ": the critic of '", directory.spec().agent,
+                           "' does not see the matrix; inspect needs an agent msrl, msrl-td3 or "
+                           "msrl-dqn with matrix=true"));
+  }
+  return *msrl;
+}
+
+void StudyCritic(const Critic& critic, const EnvSpec& spec, const std::vector<PlayedState>& states,
+                 int most_entries, Inspection& inspection) {
+  const PreciseCritic precise(critic);
+  std::vector<CriticValue> values;
+  std::vector<const MatrixValue*> pointers;
+  std::vector<SegmentMatrix> prefixes, increments, gradients;
+  const auto n = static_cast<double>(states.size());
+  values.reserve(states.size());
+  for (const PlayedState& state : states) {
+    if (spec.action.kind == ActionKind::kDiscrete) {
+      values.emplace_back(precise, state.observation, state.index);
+    } else {
+      values.emplace_back(precise, state.observation, state.action);
+    }
+    pointers.push_back(&values.back());
+    prefixes.push_back(state.z);
+    increments.push_back(state.increment);
+    gradients.push_back(values.back().Gradient(state.z));
+    inspection.mean_q += values.back().Value(state.z) / n;
+    inspection.mean_f += precise.F(state.z) / n;
+  }
+  inspection.lift = precise.features().lift();
+  inspection.blocks = GradientBlocks(gradients);
+  inspection.entries = LargestEntries(gradients, most_entries);
+  inspection.theory = StudyValues(pointers, prefixes, increments);
+}
+
+void PrintBlocks(const Inspection& inspection) {
+  fmt::print("\nlocal gradient W = dQ/dZ, mean norm {:.4g}\n", inspection.theory.gradient_norm);
+  fmt::print("  norm of its blocks (root mean square over states) and their share of |W|^2\n");
+  std::vector<GradientBlock> blocks = inspection.blocks;
+  std::stable_sort(
+      blocks.begin(), blocks.end(),
+      [](const GradientBlock& a, const GradientBlock& b) { return a.share > b.share; });
+  for (const GradientBlock& block : blocks) {
+    if (block.norm == 0.0) continue;
+    fmt::print("    {:<8} {:>9.4g} {:>6.1f} %\n", block.rows + "*" + block.columns, block.norm,
+               100.0 * block.share);
+  }
+  fmt::print(
+      "  largest entries: derivative with respect to Z_ij, mean, root mean square, share of "
+      "states above zero\n");
+  for (const GradientEntry& entry : inspection.entries) {
+    fmt::print("    {:<12} {:>10.4g} {:>9.4g} {:>4.0f} %\n", entry.name, entry.mean, entry.rms,
+               100.0 * entry.positive);
+  }
+  std::string slots;
+  const std::vector<GeometrySlot>& names = inspection.lift->spec().slots;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    slots += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, names[i].name);
+  }
+  fmt::print("    (x and dx: {})\n", slots);
+}
+
+void PrintTheory(const ValueTheoryReport& theory) {
+  fmt::print("\nerrors of linear rules, H = psi psi^T of the step taken, medians of {} states\n",
+             theory.states);
+  fmt::print("  {:>10} {:>12} {:>12}\n", "factor e", "first order", "additivity");
+  for (std::size_t k = 0; k < theory.factors.size(); ++k) {
+    fmt::print("  {:>10.4g} {:>12.3g} {:>12.3g}\n", theory.factors[k], theory.first_order_errors[k],
+               theory.additivity_errors[k]);
+  }
+  const auto slope = [](double median, double low, int curves, int exact) {
+    if (curves == 0) return fmt::format("exact in {} states", exact);
+    return fmt::format("{:.2f} (tenth percentile {:.2f}, of {} states; exact in {})", median, low,
+                       curves, exact);
+  };
+  fmt::print("  slope of the first-order error  {}\n",
+             slope(theory.first_order_slope_median, theory.first_order_slope_low,
+                   theory.first_order_curves, theory.first_order_exact));
+  fmt::print("  slope of the additivity error   {}\n",
+             slope(theory.additivity_slope_median, theory.additivity_slope_low,
+                   theory.additivity_curves, theory.additivity_exact));
+  fmt::print("    (the theorem wants more than 1: errors vanish faster than the increment)\n");
+  fmt::print("  whole steps: sum of errors {:.1f} % of the change, sign right in {:.0f} %\n",
+             100.0 * theory.first_order_relative_error, 100.0 * theory.sign_agreement);
+  fmt::print(
+      "\nvalue-null directions: steps span {} dimensions; all but {:.2g} % of their energy is "
+      "invisible to Q\n  to first order; {:.1f} % of |W|^2 lies in the span\n",
+      theory.increment_rank, 100.0 * (1.0 - theory.null_share),
+      100.0 * theory.gradient_share_in_span);
+}
+
+void PrintMetric(const Inspection& inspection, const char* name, const char* what) {
+  const auto found = inspection.metrics.find(name);
+  if (found != inspection.metrics.end()) fmt::print("  {:<36} {:.4g}\n", what, found->second);
+}
+
+void PrintReuse(const Inspection& inspection) {
+  if (inspection.library) {
+    const LibrarySummary& library = *inspection.library;
+    fmt::print("\nlibrary: {} of {} segments ({}), {} offered; {} ends of episodes\n", library.size,
+               library.capacity, library.policy, library.offered, library.ends);
+    fmt::print("  {:<36} {} times, {} of those kept; one {} times\n", "reused", library.uses,
+               library.used, library.most_used);
+    PrintMetric(inspection, "planner/futures", "futures per step, last logged");
+    PrintMetric(inspection, "planner/override", "policy overruled, share");
+    PrintMetric(inspection, "planner/realized", "futures that came true, share");
+  } else {
+    fmt::print("\nno library\n");
+  }
+  if (inspection.proxy != nullptr) {
+    fmt::print("obstruction proxy: {}, {} updates, knows {} obstructed and {} realizable futures\n",
+               inspection.proxy->ready() ? "ready" : "not ready yet", inspection.proxy->updates(),
+               inspection.proxy->obstructed_count(), inspection.proxy->realizable_count());
+    PrintMetric(inspection, "obstruction/auroc", "AUROC, last logged");
+    PrintMetric(inspection, "obstruction/ece", "calibration error");
+    PrintMetric(inspection, "obstruction/brier", "Brier score");
+    PrintMetric(inspection, "obstruction/base_rate", "obstructed among judged, share");
+    PrintMetric(inspection, "obstruction/removed", "futures removed, share");
+  }
+  fmt::print("transfer: correlation of F with progress towards the goal\n");
+  PrintMetric(inspection, "transfer/predictor", "after the warm-up");
+  PrintMetric(inspection, "transfer/amplitude", "after the warm-up, amplitude");
+  fmt::print("  {:<36} {:.4g}\n", "of F as it is now, over the replay",
+             inspection.predictor.correlation);
+}
+
+void PrintText(const Inspection& inspection, const InspectOptions& options) {
+  fmt::print("{} in {} after {} steps: {} of {} states of {} episodes, seed {}\n", inspection.agent,
+             inspection.env, inspection.steps, inspection.theory.states, inspection.played,
+             options.episodes, options.seed);
+  fmt::print("  Q(o, Z, a) = F(Z) + R: mean {:.4g} = {:.4g} + {:.4g}\n", inspection.mean_q,
+             inspection.mean_f, inspection.mean_q - inspection.mean_f);
+  PrintBlocks(inspection);
+  PrintTheory(inspection.theory);
+  PrintReuse(inspection);
+}
+
+Json ToJson(const Inspection& inspection, const InspectOptions& options) {
+  const ValueTheoryReport& theory = inspection.theory;
+  Json json;
+  json["agent"] = inspection.agent;
+  json["env"] = inspection.env;
+  json["steps"] = inspection.steps;
+  json["episodes"] = options.episodes;
+  json["seed"] = options.seed;
+  json["states"] = theory.states;
+  json["states_played"] = inspection.played;
+  json["mean_q"] = inspection.mean_q;
+  json["mean_f"] = inspection.mean_f;
+  Json& gradient = json["gradient"];
+  gradient["norm"] = theory.gradient_norm;
+  gradient["blocks"] = Json::array();
+  for (const GradientBlock& block : inspection.blocks) {
+    gradient["blocks"].push_back({{"rows", block.rows},
+                                  {"columns", block.columns},
+                                  {"norm", block.norm},
+                                  {"share", block.share}});
+  }
+  gradient["largest"] = Json::array();
+  for (const GradientEntry& entry : inspection.entries) {
+    gradient["largest"].push_back({{"name", entry.name},
+                                   {"mean", entry.mean},
+                                   {"rms", entry.rms},
+                                   {"positive", entry.positive}});
+  }
+  const auto curve = [&](const std::vector<double>& errors, int curves, double median, double low,
+                         int exact) {
+    return Json{{"factors", theory.factors}, {"median_errors", errors}, {"curves", curves},
+                {"slope_median", median},    {"slope_low", low},        {"exact", exact}};
+  };
+  json["first_order"] =
+      curve(theory.first_order_errors, theory.first_order_curves, theory.first_order_slope_median,
+            theory.first_order_slope_low, theory.first_order_exact);
+  json["additivity"] =
+      curve(theory.additivity_errors, theory.additivity_curves, theory.additivity_slope_median,
+            theory.additivity_slope_low, theory.additivity_exact);
+  json["whole_steps"] = {{"relative_error", theory.first_order_relative_error},
+                         {"sign_agreement", theory.sign_agreement}};
+  json["null"] = {{"increment_rank", theory.increment_rank},
+                  {"null_share", theory.null_share},
+                  {"gradient_share_in_span", theory.gradient_share_in_span}};
+  if (inspection.library) {
+    const LibrarySummary& library = *inspection.library;
+    json["library"] = {{"size", library.size},           {"capacity", library.capacity},
+                       {"policy", library.policy},       {"offered", library.offered},
+                       {"uses", library.uses},           {"used", library.used},
+                       {"most_used", library.most_used}, {"ends", library.ends}};
+  }
+  if (inspection.proxy != nullptr) {
+    json["obstruction"] = {{"ready", inspection.proxy->ready()},
+                           {"updates", inspection.proxy->updates()},
+                           {"obstructed", inspection.proxy->obstructed_count()},
+                           {"realizable", inspection.proxy->realizable_count()}};
+  }
+  json["predictor_now"] = {{"correlation", inspection.predictor.correlation},
+                           {"amplitude", inspection.predictor.amplitude},
+                           {"pairs", inspection.predictor.pairs}};
+  json["last_metrics"] = inspection.metrics;
+  return json;
+}
+
+void RunInspect(const InspectOptions& options) {
+  const RunDirectory directory = RunDirectory::OpenForReading(options.run);
+  const RunSpec& spec = directory.spec();
+  const std::unique_ptr<Agent> agent = LoadAgent(
+      directory, {}, [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
+  const Msrl& msrl = RequireMatrixCritic(*agent, directory);
+  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
+  const std::vector<PlayedState> played = PlayStates(*agent, *env, options);
+  const std::vector<PlayedState> states = Spread(played, options.states);
+  if (states.size() < 2) {
+    throw UserError(StrCat(options.run, ": ", options.episodes,
+                           " episodes have no two states after their first steps; ask for more "
+                           "with --episodes"));
+  }
+  Inspection inspection;
+  inspection.agent = spec.agent;
+  inspection.env = spec.env;
+  inspection.steps = msrl.base().memory().steps();
+  inspection.played = static_cast<int>(played.size());
+  const Critic& critic = msrl.base().critic();
+  StudyCritic(critic, env->spec(), states, options.entries, inspection);
+  inspection.predictor = PredictTransfer(critic.branch(), msrl.base().memory().replay());
+  if (msrl.planner()) {
+    inspection.library = Summarise(msrl.planner()->library());
+    if (msrl.planner()->filters()) inspection.proxy = &msrl.planner()->proxy();
+  }
+  inspection.metrics = LastMetrics(directory.path() / "metrics.jsonl");
+  if (options.json) {
+    fmt::print("{}\n", ToJson(inspection, options).dump(2));
+  } else {
+    PrintText(inspection, options);
+  }
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "inspect", "What the critic of a run makes of matrices, and what its library is good for");
+  command->footer(
+      "Plays episodes with the newest checkpoint and looks at Q(o, Z, a) in the states that come\n"
+      "up: docs/value-theory.md.");
+  const auto options = std::make_shared<InspectOptions>();
+  command->add_option("DIR", options->run, "Directory of the run")->required();
+  command->add_option("--episodes", options->episodes, "Episodes that are played (default 5)")
+      ->check(CLI::Range(1, 10'000));
+  command->add_option("--states", options->states, "States that are looked at (default 200)")
+      ->check(CLI::Range(2, 100'000));
+  command->add_option("--entries", options->entries, "Entries of W that are named (default 10)")
+      ->check(CLI::Range(0, 1000));
+  command->add_option("--seed", options->seed, "Which episodes (default 0)");
+  command->add_flag("--json", options->json, "As JSON, with every figure");
+  command->callback([options] { RunInspect(*options); });
+}
+
+}  // namespace msrl::app

@@ -1,0 +1,162 @@
+#include "msrl/cli/play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "msrl/cli/progress.h"
+#include "msrl/core/check.h"
+#include "msrl/core/rng.h"
+#include "msrl/env/behaviour.h"
+#include "msrl/env/tabular_env.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/mujoco/mujoco_env.h"
+#include "msrl/render/rendering.h"
+#include "msrl/render/sketch.h"
+#include "msrl/render/video.h"
+
+namespace msrl::app {
+namespace {
+
+constexpr double kUsualRate = 30.0;    // frames per second of a simulation in real time
+constexpr double kUntimedRate = 10.0;  // of tasks whose steps are no time
+
+struct PlayOptions {
+  std::string id;
+  std::string video;
+  std::uint64_t seed = 0;
+  int steps = 0;
+  std::string policy = "random";
+  std::vector<std::string> settings;
+  double fps = 0.0;
+  std::string size = "640x480";
+  bool sketch = false;
+};
+
+// Acts as one of the policies.
+class Player {
+ public:
+  Player(Env& env, const PlayOptions& options) : still_(env.spec().action) {
+    if (options.policy == "still") {
+      if (const auto* tabular = UnwrapAs<TabularEnv>(env)) {
+        still_.set_index(tabular->instance().stay_action);
+      }
+    } else {
+      const double skill = options.policy == "expert" ? 1.0 : 0.0;
+      behaviour_.emplace(env, BehaviourConfig{.skill = skill}, Rng(options.seed, "play"));
+    }
+  }
+  Action Act() { return behaviour_ ? behaviour_->Act() : still_.view(); }
+
+ private:
+  ActionBuffer still_;
+  std::optional<Behaviour> behaviour_;
+};
+
+// How often frames are drawn and shown.
+struct Pace {
+  int steps_per_frame = 1;
+  double frames_per_second = kUntimedRate;
+};
+
+// Simulations are shown in real time, with about as many frames per second as wanted.
+Pace MakePace(Env& env, double fps) {
+  if (UnwrapAs<MujocoEnv>(env) == nullptr) return {1, fps > 0.0 ? fps : kUntimedRate};
+  const double dt = env.spec().dt;
+  const double per_frame = 1.0 / (dt * (fps > 0.0 ? fps : kUsualRate));
+  const int steps = std::max(1, static_cast<int>(std::lround(std::min(per_frame, 1e6))));
+  return {steps, 1.0 / (dt * steps)};
+}
+
+std::unique_ptr<View> MakeView(Env& env, ImageSize size, bool sketch) {
+  if (const auto* mujoco = UnwrapAs<MujocoEnv>(env); mujoco != nullptr && !sketch) {
+    std::string why_not;
+    if (auto view = MakeRendering(*mujoco, size, why_not)) return view;
+    fmt::print(stderr, "msrl: no off-screen rendering here ({}): drawing a sketch instead\n",
+               why_not);
+  }
+  return MakeSketch(env, size);
+}
+
+void Run(const PlayOptions& options) {
+  const std::unique_ptr<Env> env = MakeEnv(options.id, options.settings);
+  const ImageSize size = ParseImageSize(options.size);
+  env->Reset(options.seed);
+  Player player(*env, options);
+  const Pace pace = MakePace(*env, options.fps);
+  std::unique_ptr<VideoWriter> video;
+  std::unique_ptr<View> view;
+  if (!options.video.empty()) {
+    video = MakeVideoWriter(options.video, size, pace.frames_per_second);
+    view = MakeView(*env, size, options.sketch);
+    video->Add(view->Draw());
+  }
+
+  const int limit = options.steps > 0 ? std::min(options.steps, env->horizon()) : env->horizon();
+  ProgressLine progress(options.id);
+  int steps = 0;
+  double total = 0.0;
+  StepResult result;
+  while (steps < limit && !result.terminated && !result.truncated) {
+    result = env->Step(player.Act());
+    total += result.reward;
+    ++steps;
+    const bool last = steps == limit || result.terminated || result.truncated;
+    // there is no picture of a simulation that failed
+    if (video != nullptr && env->fault().empty() && (last || steps % pace.steps_per_frame == 0)) {
+      video->Add(view->Draw());
+    }
+    progress.Show(last ? limit : steps, limit);
+  }
+  if (video != nullptr) video->Finish();
+
+  const std::optional<bool> success = env->Success();
+  fmt::print("{}: seed {}, policy {}\n", options.id, options.seed, options.policy);
+  fmt::print("  steps    {}{}\n", steps,
+             result.terminated  ? " (terminated)"
+             : result.truncated ? " (time limit)"
+                                : "");
+  fmt::print("  return   {:.6g}\n", total);
+  fmt::print("  success  {}\n", !success ? "not defined" : *success ? "yes" : "no");
+  if (const std::string fault = env->fault(); !fault.empty()) {
+    fmt::print("  fault    {}\n", fault);
+  }
+  if (video != nullptr) {
+    fmt::print("  frames   {} ({}, {}, {:.4g} per second)\n", video->frames(), options.size,
+               view->method(), pace.frames_per_second);
+    fmt::print("  written  {}\n", options.video);
+  }
+}
+
+}  // namespace
+
+void AddPlay(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("play", "Play one episode and film it");
+  const auto options = std::make_shared<PlayOptions>();
+  command->add_option("ENV", options->id, "Environment")->required();
+  command->add_option("--video", options->video,
+                      "Where to: a name that ends in .mp4, or a folder for PNG frames");
+  command->add_option("--seed", options->seed, "Seed of the episode")->capture_default_str();
+  command->add_option("--steps", options->steps, "At most so many steps (default: whole episode)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--policy", options->policy, "random, still or expert")
+      ->check(CLI::IsMember({"random", "still", "expert"}))
+      ->capture_default_str();
+  command->add_option("--set", options->settings, "key=value: an option of the environment")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--fps", options->fps,
+                   "Frames per second, at most one per step (default: 30 of simulated time; 10 "
+                   "where steps are no time)")
+      ->check(CLI::Range(0.1, 1000.0));
+  command->add_option("--size", options->size, "Width and height in pixels")->capture_default_str();
+  command->add_flag("--sketch", options->sketch, "Draw a sketch, without OpenGL");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace msrl::app

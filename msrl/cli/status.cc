@@ -1,0 +1,224 @@
+#include "msrl/cli/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "msrl/core/check.h"
+
+namespace msrl::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using State = TaskEntry::State;
+
+struct StatusArguments {
+  std::string directory;
+  bool json = false;
+};
+
+struct Cell {
+  std::map<std::string, int> counts;
+  int total = 0;
+  double returns = 0.0;
+  int returned = 0;
+};
+
+// What a user calls the state of a task.
+std::string NameOf(const TaskEntry& entry) {
+  if (entry.state == State::kDone) return "finished";
+  if (entry.state == State::kFailed) {
+    return entry.record.state == RunState::kDamaged ? "damaged" : "failed";
+  }
+  if (entry.task.kind == SweepTask::Kind::kRun) return std::string(StateName(entry.record.state));
+  return entry.state == State::kWaiting ? "waiting" : "running";
+}
+
+// By environment and method, in the plan's order.
+std::map<std::pair<std::size_t, std::size_t>, Cell> Cells(const Ledger& ledger) {
+  std::map<std::pair<std::size_t, std::size_t>, Cell> cells;
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.task.kind != SweepTask::Kind::kRun || !entry.wanted) continue;
+    const PlannedRun& run = ledger.plan().runs[entry.task.item];
+    Cell& cell = cells[{run.env, run.method}];
+    ++cell.total;
+    ++cell.counts[NameOf(entry)];
+    if (entry.state != State::kDone) continue;
+    if (const auto value = LastReturn(ledger.directory().File(run.path))) {
+      cell.returns += *value;
+      ++cell.returned;
+    }
+  }
+  return cells;
+}
+
+int Workers(const Ledger& ledger) {
+  return static_cast<int>(std::count_if(
+      ledger.entries().begin(), ledger.entries().end(),
+      [](const TaskEntry& entry) { return entry.record.state == RunState::kRunning; }));
+}
+
+std::string ToJson(const Ledger& ledger) {
+  const SweepPlan& plan = ledger.plan();
+  Json json;
+  json["name"] = plan.name;
+  json["directory"] = ledger.directory().path().string();
+  const auto driver = ledger.directory().Driver();
+  json["driver"] = driver ? Json(driver->Describe()) : Json();
+  json["runs"] = Json::object();
+  std::map<std::string, int> all;
+  json["table"] = Json::array();
+  for (const auto& [place, cell] : Cells(ledger)) {
+    Json row{{"env", plan.envs[place.first].name},
+             {"method", plan.methods[place.second].name},
+             {"total", cell.total}};
+    for (const auto& [name, count] : cell.counts) {
+      row[name] = count;
+      all[name] += count;
+    }
+    row["final_return"] = cell.returned > 0 ? Json(cell.returns / cell.returned) : Json();
+    json["table"].push_back(std::move(row));
+  }
+  for (const auto& [name, count] : all) json["runs"][name] = count;
+  json["running"] = Json::array();
+  json["failed"] = Json::array();
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.state == State::kFailed) {
+      json["failed"].push_back({{"task", entry.task.path}, {"message", entry.message}});
+    }
+    if (entry.record.state != RunState::kRunning) continue;
+    json["running"].push_back({{"task", entry.task.path},
+                               {"step", entry.record.step},
+                               {"steps", entry.record.steps},
+                               {"steps_per_second", entry.record.steps_per_second},
+                               {"holder", entry.record.holder->Describe()}});
+  }
+  const auto left = ledger.SecondsLeft(Workers(ledger));
+  json["seconds_left"] = left ? Json(*left) : Json();
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+void Print(const Ledger& ledger) {
+  const TaskCounts runs = ledger.Runs();
+  const TaskCounts preparations = ledger.Preparations();
+  const auto driver = ledger.directory().Driver();
+  fmt::print("{} in {}: {} of {} runs finished{}\n", ledger.plan().name,
+             ledger.directory().path().string(), runs.done, runs.total(),
+             driver ? ", driven by " + driver->Describe() : "");
+  if (preparations.total() > 0) {
+    fmt::print("source data and branches: {} of {} there\n", preparations.done,
+               preparations.total());
+  }
+  fmt::print("\n{}", SummaryTable(ledger));
+  bool any = false;
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.record.state != RunState::kRunning) continue;
+    fmt::print("{}running {}: step {} of {}, {:.0f} steps/s, {}\n", any ? "" : "\n",
+               entry.task.path, entry.record.step, entry.record.steps,
+               entry.record.steps_per_second, entry.record.holder->Describe());
+    any = true;
+  }
+  if (const std::string failures = FailureList(ledger); !failures.empty()) {
+    fmt::print("\n{}", failures);
+  }
+  if (runs.done == runs.total()) return;
+  const int workers = Workers(ledger);
+  const auto left = ledger.SecondsLeft(workers);
+  if (left && workers > 0) {
+    fmt::print("\nabout {} left with {} at work\n", Duration(*left), workers);
+  } else if (workers == 0 && !driver) {
+    fmt::print("\nnobody is at work; go on with: {}\n", ledger.plan().command);
+  }
+}
+
+void Show(const StatusArguments& arguments) {
+  const SweepDirectory directory(arguments.directory);
+  const Ledger ledger(directory, directory.ReadPlan());
+  if (arguments.json) {
+    fmt::print("{}\n", ToJson(ledger));
+  } else {
+    Print(ledger);
+  }
+}
+
+}  // namespace
+
+std::string Duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{}:{:02} min", s / 60, s % 60);
+  return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
+}
+
+std::string SummaryTable(const Ledger& ledger) {
+  const std::vector<std::string> columns{"finished", "running", "waiting", "interrupted",
+                                         "killed",   "failed",  "damaged"};
+  const auto cells = Cells(ledger);
+  std::map<std::string, int> all;
+  std::size_t width = 12;
+  for (const auto& [place, cell] : cells) {
+    for (const auto& [name, count] : cell.counts) all[name] += count;
+    width = std::max({width, ledger.plan().envs[place.first].name.size(),
+                      ledger.plan().methods[place.second].name.size()});
+  }
+  std::string text = fmt::format("{:<{}}  {:<{}}", "environment", width, "method", width);
+  for (const std::string& column : columns) {
+    if (all[column] > 0 || column == "finished") text += fmt::format("  {:>11}", column);
+  }
+  text += fmt::format("  {:>12}\n", "final return");
+  std::size_t last_env = SIZE_MAX;
+  for (const auto& [place, cell] : cells) {
+    const bool repeated = place.first == last_env;
+    last_env = place.first;
+    text += fmt::format("{:<{}}  {:<{}}", repeated ? "" : ledger.plan().envs[place.first].name,
+                        width, ledger.plan().methods[place.second].name, width);
+    for (const std::string& column : columns) {
+      if (all[column] == 0 && column != "finished") continue;
+      const auto found = cell.counts.find(column);
+      const int count = found == cell.counts.end() ? 0 : found->second;
+      const std::string shown = column == "finished" ? fmt::format("{} of {}", count, cell.total)
+                                : count == 0         ? "."
+                                                     : std::to_string(count);
+      text += fmt::format("  {:>11}", shown);
+    }
+    text +=
+        fmt::format("  {:>12}\n",
+                    cell.returned == 0 ? "." : fmt::format("{:.4g}", cell.returns / cell.returned));
+  }
+  return text;
+}
+
+std::string FailureList(const Ledger& ledger) {
+  std::string text;
+  int blocked = 0;
+  const TaskEntry* by = nullptr;
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.wanted && entry.state == State::kFailed) {
+      text += fmt::format("failed {}: {}\n", entry.task.path, entry.message);
+    }
+    const TaskEntry* reason = entry.wanted ? ledger.BlockedBy(entry) : nullptr;
+    if (reason == nullptr) continue;
+    ++blocked;
+    by = reason;
+  }
+  if (blocked > 0) {
+    text += fmt::format("{} task{} for what failed, e.g. {}\n", blocked,
+                        blocked == 1 ? " waits" : "s wait", by->task.path);
+  }
+  return text;
+}
+
+void AddStatus(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("status", "What is done and left of a sweep");
+  command->footer("Reads the run directories alone: it works while a sweep runs and after it.");
+  const auto arguments = std::make_shared<StatusArguments>();
+  command->add_option("DIR", arguments->directory, "Directory of the sweep")->required();
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->callback([arguments] { Show(*arguments); });
+}
+
+}  // namespace msrl::app

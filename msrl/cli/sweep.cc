@@ -1,0 +1,331 @@
+#include "msrl/cli/sweep.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "msrl/cli/exit_request.h"
+#include "msrl/cli/shell_words.h"
+#include "msrl/cli/status.h"
+#include "msrl/core/check.h"
+#include "msrl/run/stop_signal.h"
+#include "msrl/sweep/local_pool.h"
+#include "msrl/sweep/slurm.h"
+
+namespace msrl::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using State = TaskEntry::State;
+
+struct SweepArguments {
+  std::string spec;
+  std::string out;
+  std::string executor = "local";
+  int jobs = 0;
+  double checkpoint_seconds = 60.0;
+  bool dry_run = false;
+  bool retry = false;
+  bool any_version = false;
+  bool fail_fast = false;
+  std::vector<std::string> only;
+  std::string partition;
+  std::string time;
+  std::string memory;
+  std::vector<std::string> slurm_arguments;
+
+  bool on_slurm() const { return executor == "slurm"; }
+};
+
+// Folders that hold presets, the first that has one wins.
+std::vector<fs::path> PresetFolders() {
+  std::vector<fs::path> folders;
+  if (const char* chosen = std::getenv("MSRL_CONFIGS")) folders.emplace_back(chosen);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path().parent_path() / MSRL_DATA_DIR / "configs");
+  folders.emplace_back(MSRL_SOURCE_CONFIGS);
+  return folders;
+}
+
+fs::path FindSpec(const std::string& name) {
+  std::error_code error;
+  if (fs::is_regular_file(name, error)) return name;
+  if (name.find('/') != std::string::npos || name.ends_with(".toml")) {
+    throw UserError(StrCat("there is no file ", name));
+  }
+  std::vector<std::string> known;
+  for (const fs::path& folder : PresetFolders()) {
+    if (!fs::is_directory(folder, error)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() != ".toml") continue;
+      if (entry.path().stem() == name) return entry.path();
+      known.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  std::string list;
+  for (const std::string& preset : known) list += (list.empty() ? "" : ", ") + preset;
+  throw UserError(StrCat("'", name, "' is neither a file nor a preset", DidYouMean(name, known),
+                         list.empty() ? "" : " (presets: " + list + ")"));
+}
+
+// Redrawn on a terminal; elsewhere a line now and then, and one for whatever happens. Where stderr
+// is gone, the sweep goes on.
+class Overview {
+ public:
+  explicit Overview(int jobs) : jobs_(jobs) {}
+
+  void Show(const Ledger& ledger) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (!terminal_ && seconds < next_line_) return;
+    next_line_ = seconds < 60.0 ? std::max(1.0, 2.0 * seconds) : seconds + 60.0;
+    const TaskCounts runs = ledger.Runs();
+    const TaskCounts preparations = ledger.Preparations();
+    std::string text =
+        fmt::format("{} of {} runs done, {} running, {} failed, {} waiting", runs.done,
+                    runs.total(), runs.running, runs.failed, runs.waiting);
+    if (preparations.done < preparations.total()) {
+      text += fmt::format("; {} of {} preparations done", preparations.done, preparations.total());
+    }
+    text += "  " + Duration(seconds);
+    if (const auto left = ledger.SecondsLeft(jobs_)) text += ", about " + Duration(*left) + " left";
+    if (!terminal_) {
+      Write(text + "\n");
+      return;
+    }
+    std::vector<std::string> lines{text};
+    for (const TaskEntry& entry : ledger.entries()) {
+      if (entry.state != State::kRunning && entry.state != State::kElsewhere) continue;
+      if (lines.size() > kMostLines) break;
+      lines.push_back(Describe(entry));
+    }
+    Clear();
+    for (const std::string& line : lines) Write(line.substr(0, kWidth) + "\n");
+    shown_ = lines.size();
+  }
+  void Say(const std::string& text) {
+    Clear();
+    Write(text + "\n");
+  }
+  void Clear() {
+    for (; shown_ > 0; --shown_) Write("\x1b[A\x1b[2K");
+  }
+
+ private:
+  static constexpr std::size_t kMostLines = 12;
+  static constexpr std::size_t kWidth = 110;
+
+  static std::string Describe(const TaskEntry& entry) {
+    std::string text = "  " + entry.task.path;
+    if (entry.state == State::kElsewhere) {
+      return text + "  " + entry.record.holder.value_or(LeaseHolder{}).Describe();
+    }
+    if (entry.task.kind == SweepTask::Kind::kRun && entry.record.steps > 0) {
+      text += fmt::format("  step {} of {}", entry.record.step, entry.record.steps);
+    }
+    if (entry.record.steps_per_second > 0.0) {
+      text += fmt::format("  {:.0f} steps/s", entry.record.steps_per_second);
+    }
+    return text + "  " +
+           Duration(std::chrono::duration<double>(Clock::now() - entry.started).count());
+  }
+  static void Write(const std::string& text) {
+    std::fputs(text.c_str(), stderr);
+    std::fflush(stderr);
+  }
+
+  int jobs_;
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  std::size_t shown_ = 0;
+  double next_line_ = 1.0;
+  Clock::time_point start_ = Clock::now();
+};
+
+// What would be done, and what is there already.
+void PrintPlan(const Ledger& ledger) {
+  const SweepPlan& plan = ledger.plan();
+  std::int64_t steps = 0;
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (!entry.wanted || entry.task.kind != SweepTask::Kind::kRun) continue;
+    if (entry.state == State::kDone) continue;
+    steps += plan.envs[plan.runs[entry.task.item].env].steps - entry.record.step;
+  }
+  const TaskCounts preparations = ledger.Preparations();
+  fmt::print("{}: environments {}, methods {}, seeds {}\n\n{}\n", plan.name, plan.envs.size(),
+             plan.methods.size(), plan.seeds.size(), SummaryTable(ledger));
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.task.kind == SweepTask::Kind::kRun || !entry.wanted) continue;
+    fmt::print("{} {}\n", entry.state == State::kDone ? "there  " : "to make", entry.task.path);
+  }
+  const TaskCounts runs = ledger.Runs();
+  fmt::print("{}{} of {} runs to do, {} steps; nothing was changed\n",
+             preparations.total() > 0 ? "\n" : "", runs.total() - runs.done, runs.total(), steps);
+}
+
+std::vector<std::string> SbatchOptions(const SweepArguments& arguments) {
+  std::vector<std::string> options = arguments.slurm_arguments;
+  const auto add = [&options](const char* name, const std::string& value) {
+    if (!value.empty()) options.push_back(StrCat("--", name, "=", value));
+  };
+  add("partition", arguments.partition);
+  add("time", arguments.time);
+  add("mem", arguments.memory);
+  return options;
+}
+
+// The sweep as a whole, for its records.
+std::string CommandOf(const SweepArguments& arguments) {
+  std::string command =
+      fmt::format("msrl sweep {} --out {}", Quoted(arguments.spec), Quoted(arguments.out));
+  if (arguments.on_slurm()) command += " --executor slurm";
+  if (arguments.jobs > 0) command += fmt::format(" --jobs {}", arguments.jobs);
+  const auto add = [&command](const char* name, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" --{}={}", name, Quoted(value));
+  };
+  add("partition", arguments.partition);
+  add("time", arguments.time);
+  add("mem", arguments.memory);
+  for (const std::string& option : arguments.slurm_arguments) add("slurm-arg", option);
+  return command;
+}
+
+// What to type to go on. Options that are for one time only are left out.
+std::string CommandToGoOn(const SweepArguments& arguments) {
+  std::string command = CommandOf(arguments);
+  for (const std::string& only : arguments.only) command += " --only " + Quoted(only);
+  if (arguments.any_version) command += " --any-version";
+  if (arguments.checkpoint_seconds != SweepArguments().checkpoint_seconds) {
+    command += fmt::format(" --checkpoint-seconds {}", arguments.checkpoint_seconds);
+  }
+  return command;
+}
+
+void Sweep(SweepArguments& arguments) {
+  if (arguments.on_slurm()) {
+    RequireSlurm();
+  } else if (!SbatchOptions(arguments).empty()) {
+    throw UserError("--partition, --time, --mem and --slurm-arg need --executor slurm");
+  }
+  const SweepSpec spec = ReadSweepSpec(FindSpec(arguments.spec));
+  SweepPlan plan = MakePlan(spec);
+  if (arguments.out.empty()) arguments.out = "runs/" + plan.name;
+  while (arguments.out.size() > 1 && arguments.out.ends_with('/')) arguments.out.pop_back();
+  plan.command = CommandOf(arguments);
+  std::string only;
+  for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
+  const SweepSelection selection = SweepSelection::Parse(only, plan);
+  if (std::none_of(plan.runs.begin(), plan.runs.end(),
+                   [&](const PlannedRun& run) { return selection.Has(plan, run); })) {
+    throw UserError(StrCat("--only ", only, ": the sweep has no such run"));
+  }
+  const SweepDirectory directory(arguments.out);
+  PrepareOptions prepare;
+  prepare.any_version = arguments.any_version;
+  prepare.warn = [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); };
+  RequireFits(directory, plan, prepare);
+  if (arguments.dry_run) {
+    PrintPlan(Ledger(directory, plan, selection));
+    return;
+  }
+  InstallStopSignals();
+  const Lease lease = TakeDirectory(directory, plan);
+  Ledger ledger(directory, plan, selection);
+  if (arguments.retry) ledger.Retry();
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int jobs = arguments.jobs > 0 ? arguments.jobs : arguments.on_slurm() ? 0 : cores;
+  Overview overview(jobs);
+  PoolOptions options;
+  options.jobs = jobs;
+  options.checkpoint_seconds = arguments.checkpoint_seconds;
+  options.any_version = arguments.any_version;
+  options.fail_fast = arguments.fail_fast;
+  options.stop = StopRequested;
+  options.show = [&overview](const Ledger& now) { overview.Show(now); };
+  options.say = [&overview](const std::string& text) { overview.Say(text); };
+  const TaskCounts before = ledger.Runs();
+  fmt::print(stderr, "{}: {} runs{} in {}, {}\n", plan.name, before.total(),
+             before.done > 0 ? fmt::format(" ({} done before)", before.done) : "", arguments.out,
+             arguments.on_slurm() ? "on Slurm" : fmt::format("{} at a time", jobs));
+  const auto start = Clock::now();
+  const SweepOutcome outcome = arguments.on_slurm()
+                                   ? RunOnSlurm(ledger, {options, SbatchOptions(arguments)})
+                                   : RunLocally(ledger, options);
+  overview.Clear();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const TaskCounts runs = ledger.Runs();
+  const std::string again = CommandToGoOn(arguments);
+  if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
+    std::string jobs_left;
+    for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
+    fmt::print(stderr,
+               "stopped watching: {} of {} runs done, jobs stay in the queue (scancel{}); go on "
+               "with: {}\n",
+               runs.done, runs.total(), jobs_left, again);
+    throw ExitRequest{kInterrupted};
+  }
+  if (outcome == SweepOutcome::kInterrupted) {
+    fmt::print(stderr, "stopped: {} of {} runs done, the others have checkpoints; go on with: {}\n",
+               runs.done, runs.total(), again);
+    throw ExitRequest{kInterrupted};
+  }
+  fmt::print("\n{}\n{} of {} runs finished in {}\n", SummaryTable(ledger), runs.done, runs.total(),
+             Duration(seconds));
+  if (outcome == SweepOutcome::kFailures) {
+    fmt::print("{}logs: {}/logs; try failed ones again: {} --retry\n", FailureList(ledger),
+               arguments.out, again);
+    std::fflush(stdout);
+    throw ExitRequest{kSweepFailures};
+  }
+  fmt::print("report: msrl report {}\n", Quoted(arguments.out));
+}
+
+}  // namespace
+
+void AddSweep(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("sweep", "Environments x methods x seeds, resumable (docs/sweeps.md)");
+  command->footer(
+      "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command goes on where it\n"
+      "was stopped or killed: finished runs are kept, others go on from their checkpoints.\n"
+      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command goes on.");
+  const auto arguments = std::make_shared<SweepArguments>();
+  command->add_option("SPEC", arguments->spec, "File (TOML) or preset")->required();
+  command->add_option("--out", arguments->out, "Directory (default runs/NAME)");
+  command->add_option("--executor", arguments->executor, "local | slurm (default local)")
+      ->check(CLI::IsMember({"local", "slurm"}));
+  command->add_option("--jobs", arguments->jobs, "Processes at a time (default: one per core)")
+      ->check(CLI::Range(1, 10'000));
+  command
+      ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds,
+                   "Time between checkpoints of a run (default 60)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--only", arguments->only,
+                   "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times")
+      ->allow_extra_args(false);
+  command->add_option("--partition", arguments->partition, "Slurm: partition");
+  command->add_option("--time", arguments->time, "Slurm: time limit; what is cut goes on later");
+  command->add_option("--mem", arguments->memory, "Slurm: memory per task, e.g. 4G");
+  command->add_option("--slurm-arg", arguments->slurm_arguments, "Slurm: an option for sbatch")
+      ->allow_extra_args(false);
+  command->add_flag("--dry-run", arguments->dry_run, "Check everything, say what would be done");
+  command->add_flag("--retry", arguments->retry, "Also those that failed before");
+  command->add_flag("--fail-fast", arguments->fail_fast, "Stop at the first failure");
+  command->add_flag("--any-version", arguments->any_version,
+                    "Go on with runs that another msrl began");
+  command->callback([arguments] { Sweep(*arguments); });
+}
+
+}  // namespace msrl::app

@@ -1,0 +1,217 @@
+#include "msrl/cli/train.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "msrl/cli/exit_request.h"
+#include "msrl/core/check.h"
+#include "msrl/run/branch_init.h"
+#include "msrl/run/runner.h"
+#include "msrl/run/stop_signal.h"
+
+namespace msrl::app {
+namespace {
+
+struct TrainOptions {
+  RunSpec spec;
+  std::string run;
+  std::string init;
+  bool unaligned = false;
+  std::string checkpoint_every = "300s";
+};
+
+struct ResumeOptions {
+  std::string run;
+  std::int64_t steps = 0;
+  std::string checkpoint_every = "300s";
+};
+
+// "5000" is steps; "90s" and "5m" are times.
+void SetCheckpointEvery(std::string_view text, RunOptions& options) {
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  const bool steps = unit.empty() && value >= 1.0 && value <= 1e12 &&
+                     value == static_cast<double>(static_cast<std::int64_t>(value));
+  const bool time = (unit == "s" || unit == "m") && value >= 0.0 && value <= 1e9;
+  if (error != std::errc() || (!steps && !time)) {
+    throw UserError(
+        StrCat("--checkpoint-every '", text, "' is neither steps (5000) nor a time (90s, 5m)"));
+  }
+  if (steps) options.checkpoint_steps = static_cast<std::int64_t>(value);
+  if (time) options.checkpoint_seconds = unit == "m" ? 60.0 * value : value;
+}
+
+std::string Duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{}:{:02} min", s / 60, s % 60);
+  return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
+}
+
+// Redrawn on a terminal, a line now and then elsewhere. Where stderr is gone, training goes on.
+class TrainProgress {
+ public:
+  void Show(const RunProgress& progress) {
+    if (!terminal_ && progress.seconds < next_line_) return;
+    const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
+    const auto done = static_cast<double>(progress.step - progress.first_step);
+    const double rate = progress.seconds > 0.0 ? done / progress.seconds : 0.0;
+    std::string text =
+        fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
+    if (rate > 0.0) text += fmt::format("  {:.0f} steps/s", rate);
+    if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
+    if (progress.last_eval_return) {
+      text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
+    }
+    if (rate > 0.0) {
+      text += "  " + Duration(static_cast<double>(progress.steps - progress.step) / rate) + " left";
+    }
+    if (terminal_) {
+      const std::size_t width = text.size();
+      text += std::string(shown_ > width ? shown_ - width : 0, ' ');
+      shown_ = width;
+      Write("\r" + text);
+    } else {
+      Write(text + "\n");
+      // at 1 s, 2 s, 4 s, ... 60 s, then every minute
+      next_line_ =
+          progress.seconds < 60.0 ? std::max(1.0, 2.0 * progress.seconds) : progress.seconds + 60.0;
+    }
+  }
+  void Say(const std::string& text) {
+    Clear();
+    Write(text + "\n");
+  }
+  void Clear() {
+    if (terminal_ && shown_ > 0) Write("\r" + std::string(shown_, ' ') + "\r");
+    shown_ = 0;
+  }
+
+ private:
+  static void Write(const std::string& text) {
+    std::fputs(text.c_str(), stderr);
+    std::fflush(stderr);
+  }
+
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  std::size_t shown_ = 0;
+  double next_line_ = 1.0;
+};
+
+void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
+  TrainProgress progress;
+  RunOptions options;
+  SetCheckpointEvery(checkpoint_every, options);
+  RunProgress last;
+  options.on_progress = [&](const RunProgress& now) {
+    last = now;
+    progress.Show(now);
+  };
+  options.on_warning = [&progress](const std::string& text) { progress.Say("msrl: " + text); };
+  options.on_notice = [&progress](const std::string& text) { progress.Say(text); };
+  options.stop = StopRequested;
+  InstallStopSignals();
+  Runner runner(directory, {}, options);
+  const std::string path = directory.path().string();
+  if (runner.step() > 0 && runner.step() < directory.spec().steps) {
+    progress.Say(fmt::format("going on at step {}", runner.step()));
+  }
+  const RunOutcome outcome = runner.Run();
+  progress.Clear();
+  switch (outcome) {
+    case RunOutcome::kAlreadyFinished:
+      fmt::print("{} has finished its {} steps; for more: msrl resume {} --steps N\n", path,
+                 directory.spec().steps, path);
+      return;
+    case RunOutcome::kFinished:
+      fmt::print("finished {} steps in {}{}: {}\n", runner.step(), Duration(last.seconds),
+                 last.last_eval_return
+                     ? fmt::format(", evaluation return {:.4g}", *last.last_eval_return)
+                     : "",
+                 path);
+      return;
+    case RunOutcome::kInterrupted:
+      progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: msrl resume {}",
+                               runner.step(), path));
+      throw ExitRequest{kInterrupted};
+  }
+}
+
+void RunTrain(TrainOptions options) {
+  RunOptions unused;
+  SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
+  std::string init;
+  if (options.unaligned && options.init.empty()) {
+    throw UserError("--unaligned says how to take --init, which is missing");
+  }
+  if (!options.init.empty()) {
+    init = StartFromBranch(options.spec, options.init, options.unaligned);
+  }
+  const RunSpec spec = Resolve(options.spec);
+  if (options.run.empty())
+    options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);
+  RunDirectory directory = RunDirectory::Create(options.run, spec, {}, init);
+  Carry(directory, options.checkpoint_every);
+}
+
+void RunResume(const ResumeOptions& options) {
+  RunDirectory directory = RunDirectory::OpenForWriting(options.run);
+  if (options.steps > 0 && options.steps != directory.spec().steps) {
+    directory.SetSteps(options.steps);
+  }
+  Carry(directory, options.checkpoint_every);
+}
+
+constexpr const char* kCheckpointHelp =
+    "Steps (5000) or time (90s, 5m) between checkpoints (default 300s)";
+
+}  // namespace
+
+void AddTrain(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "Train an agent in an environment");
+  command->footer(
+      "Ctrl-C writes a checkpoint and stops; msrl resume goes on with the same results.\n"
+      "msrl agents and msrl envs list what there is, msrl config AGENT its settings.");
+  const auto options = std::make_shared<TrainOptions>();
+  command->add_option("--env", options->spec.env, "Environment")->required();
+  command->add_option("--agent", options->spec.agent, "Agent")->required();
+  command->add_option("--steps", options->spec.steps, "Environment steps")->required();
+  command->add_option("--seed", options->spec.seed, "Seed (default 0)");
+  command->add_option("--run", options->run, "Directory (default runs/ENV/AGENT/SEED)");
+  command->add_option("--init", options->init,
+                      "Branch (msrl pretrain --out) that the critic starts from");
+  command->add_flag("--unaligned", options->unaligned, "Take a branch of another lift (a control)");
+  command->add_option("--set", options->spec.agent_settings, "key=value: setting of the agent")
+      ->allow_extra_args(false);
+  command->add_option("--env-set", options->spec.env_settings, "key=value: option of the env")
+      ->allow_extra_args(false);
+  command->add_option("--eval-every", options->spec.eval_every,
+                      "Steps between evaluations (default: a hundredth of all)");
+  command->add_option("--eval-episodes", options->spec.eval_episodes,
+                      "Episodes per evaluation (default 10)");
+  command->add_option("--log-every", options->spec.log_every,
+                      "Steps between lines of metrics (default 1000)");
+  command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
+  command->callback([options] { RunTrain(*options); });
+}
+
+void AddResume(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
+  const auto options = std::make_shared<ResumeOptions>();
+  command->add_option("DIR", options->run, "Directory of the run")->required();
+  command->add_option("--steps", options->steps, "A new budget of environment steps")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
+  command->callback([options] { RunResume(*options); });
+}
+
+}  // namespace msrl::app
