@@ -351,4 +351,59 @@ std::optional<bool> DubinsReacherModel::Success(const State& state) const {
   return (goal - state.position).norm() < radius;
 }
 
+std::map<std::string, double> DubinsReacherModel::HiddenFacts() const {
+  std::map<std::string, double> facts = HiddenFactsOf(*this);
+  facts["task"] = static_cast<double>(task);
+  return facts;
+}
+
+void DubinsReacherModel::Sketch(const State& state, Painter& painter) const {
+  const bool has_goal = rule.HasGoal();
+  const auto direction = [](double angle) { return Vec2(std::cos(angle), std::sin(angle)); };
+  switch (task) {
+    case ControlTask::kDubins: {
+      painter.Look(has_goal ? Vec2(0, 0) : state.position, 2.1 * kHalfWidth);
+      if (has_goal) {
+        DrawWalls(painter, Walls(kHalfWidth));
+        painter.Disc(goal, radius, kGoalColour);
+      } else {
+        DrawRuler(painter, 0.5);
+        DrawTargetVelocity(painter, state.position, target_velocity);
+      }
+      const Vec2 ahead = kMoverRadius * direction(state.angle[0]);
+      const Vec2 left(-ahead.y(), ahead.x());
+      const std::array<Vec2, 3> car = {Vec2(state.position + 1.6 * ahead),
+                                       Vec2(state.position - ahead + left),
+                                       Vec2(state.position - ahead - left)};
+      painter.Hull(car, kBodyColour);
+      break;
+    }
+    case ControlTask::kArm: {
+      painter.Look({0, 0}, 2.1 * kHalfWidth);
+      DrawRuler(painter, 0.5);
+      if (has_goal) painter.Disc(goal, radius, kGoalColour);
+      const Vec2 elbow = link[0] * direction(state.angle[0]);
+      painter.Capsule({0, 0}, elbow, 0.03, kLimbColour);
+      painter.Capsule(elbow, state.position, 0.025, kLimbColour);
+      painter.Disc(state.position, kMoverRadius, kBodyColour);
+      break;
+    }
+    case ControlTask::kBalance: {
+      const Vec2 foot(state.position.x(), 0.0);
+      painter.Look(foot + Vec2(0, 0.5), 2.0);
+      DrawRuler(painter, 0.5);
+      painter.Capsule(foot - Vec2(9, 0), foot + Vec2(9, 0), 0.01, kLineColour);
+      const auto lean = [&](double tilt) {
+        return Vec2(foot + Vec2(std::sin(tilt), std::cos(tilt)));
+      };
+      for (const double limit : {-tilt_limit, tilt_limit}) {
+        painter.Capsule(foot, lean(limit), 0.006, kFaintColour);
+      }
+      painter.Capsule(foot, lean(state.angle[0]), 0.04, kLimbColour);
+      painter.Disc(lean(state.angle[0]), 2.0 * kMoverRadius, kBodyColour);
+      break;
+    }
+  }
+}
+
 }  // namespace msrl

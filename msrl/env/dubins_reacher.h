@@ -61,6 +61,8 @@ class DubinsReacherModel {
   Vec2 Control(const State& state, int controller) const;
   Vec2 Worst(const State& state) const;
   std::optional<bool> Success(const State& state) const;
+  std::map<std::string, double> HiddenFacts() const;
+  void Sketch(const State& state, Painter& painter) const;
 
   State start;
   std::string layout;

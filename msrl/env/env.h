@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,8 @@
 #include "msrl/env/spec.h"
 
 namespace msrl {
+
+class Painter;
 
 // A view of the environment's own numbers, valid until its next non-const call.
 using EnvView = Eigen::Map<const Eigen::VectorXd>;
@@ -86,6 +89,11 @@ class Env {
   virtual int horizon() const { return spec().step_limit; }
   // The layout of the present instance: equal text, same layout. Its hash decides the split.
   virtual std::string InstanceText() const { return spec().id; }
+  // What decides the values of the present instance without being visible in a matrix, by name.
+  virtual std::map<std::string, double> HiddenFacts() const { return {}; }
+  // A picture of the present state, if the environment has one.
+  virtual bool has_sketch() const { return false; }
+  virtual void Sketch(Painter& /*painter*/) const {}
   // Null if there is none.
   virtual Expert* expert() { return nullptr; }
   // The environment inside all wrappers.

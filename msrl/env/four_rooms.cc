@@ -92,4 +92,11 @@ Vec2 FourRoomsModel::Control(const State& state, int controller) const {
   return Clipped((wanted - kDamping * state.velocity) / kAcceleration);
 }
 
+void FourRoomsModel::Sketch(const State& state, Painter& painter) const {
+  painter.Look({0, 0}, 2.1 * walls.half_width());
+  DrawWalls(painter, walls);
+  painter.Disc(goal, kGoalRadius, kGoalColour);
+  painter.Disc(state.position, 1.5 * kMoverRadius, kBodyColour);
+}
+
 }  // namespace msrl

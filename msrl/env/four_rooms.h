@@ -47,6 +47,8 @@ class FourRoomsModel {
   std::optional<bool> Success(const State& state) const {
     return (goal - state.position).norm() < kGoalRadius;
   }
+  std::map<std::string, double> HiddenFacts() const { return {}; }  // all of it is visible
+  void Sketch(const State& state, Painter& painter) const;
 
   State start;
   std::string layout;

@@ -4,6 +4,7 @@
 #define MSRL_ENV_INSTANCE_H_
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -114,6 +115,19 @@ RewardRule SampleRewardRule(const InstanceOptions& options, std::span<const Rewa
 int SampleHorizon(const InstanceOptions& options, int low, int high, Rng& rng);
 // The sampled or pinned scale of positions.
 double SampleScale(const InstanceOptions& options, Rng& rng);
+
+// What Env::HiddenFacts tells of an instance of any family.
+template <typename Instance>
+std::map<std::string, double> HiddenFactsOf(const Instance& instance) {
+  return {{"style", static_cast<double>(instance.rule.style)},
+          {"gain", instance.rule.gain},
+          {"cost", instance.rule.cost},
+          {"action_cost", instance.rule.action_cost},
+          {"stop_at_goal", instance.rule.stop_at_goal ? 1.0 : 0.0},
+          {"scale", instance.scale},
+          {"slot_mask", instance.slot_mask},
+          {"horizon", instance.horizon}};
+}
 
 // Bit i set: slot i is shown. All set, except in the share of episodes with dead slots.
 std::uint8_t SampleSlotMask(const InstanceOptions& options, Rng& rng);

@@ -12,6 +12,7 @@
 #include "msrl/core/config.h"
 #include "msrl/env/env.h"
 #include "msrl/env/instance.h"
+#include "msrl/env/painter.h"
 #include "msrl/env/walls.h"
 
 namespace msrl {
@@ -67,6 +68,8 @@ RolloutResult BestRollout(const Model& model, const typename Model::State& state
 //   void Observe(State, observation, geometry) what is seen
 //   Vec2 Control(State, i), Vec2 Worst(State)  scripted actions
 //   optional<bool> Success(State)
+//   map<string, double> HiddenFacts()          Env::HiddenFacts
+//   void Sketch(State, Painter&)               Env::Sketch
 template <typename Model>
 class ModelEnv : public EnvBase, private Expert {
  public:
@@ -90,6 +93,9 @@ class ModelEnv : public EnvBase, private Expert {
   int horizon() const override { return model_.horizon; }
   std::string InstanceText() const override { return model_.layout; }
   Expert* expert() override { return this; }
+  std::map<std::string, double> HiddenFacts() const override { return model_.HiddenFacts(); }
+  bool has_sketch() const override { return true; }
+  void Sketch(Painter& painter) const override { model_.Sketch(state_, painter); }
 
   const Model& model() const { return model_; }
   const State& state() const { return state_; }

@@ -207,4 +207,17 @@ std::optional<bool> PointRoomsModel::Success(const State& state) const {
   return (goal - state.position).norm() < radius;
 }
 
+void PointRoomsModel::Sketch(const State& state, Painter& painter) const {
+  if (rule.HasGoal()) {
+    painter.Look({0, 0}, 2.1 * kHalfWidth);
+    DrawWalls(painter, walls);
+    painter.Disc(goal, radius, kGoalColour);
+  } else {
+    painter.Look(state.position, 2.1 * kHalfWidth);
+    DrawRuler(painter, 0.5);
+    DrawTargetVelocity(painter, state.position, target_velocity);
+  }
+  painter.Disc(state.position, kMoverRadius, kBodyColour);
+}
+
 }  // namespace msrl

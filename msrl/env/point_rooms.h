@@ -53,6 +53,8 @@ class PointRoomsModel {
   Vec2 Control(const State& state, int controller) const;
   Vec2 Worst(const State& state) const;
   std::optional<bool> Success(const State& state) const;
+  std::map<std::string, double> HiddenFacts() const { return HiddenFactsOf(*this); }
+  void Sketch(const State& state, Painter& painter) const;
 
   State start;
   std::string layout;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/env/painter.h"
 
 namespace msrl {
 
@@ -189,6 +190,30 @@ StateGraph TabularEnv::Graph() const {
   result.current = node_of(state_, previous_, ended);
   MSRL_CHECK_LT(result.current, static_cast<int>(result.node_state.size()));
   return result;
+}
+
+void TabularEnv::Sketch(Painter& painter) const {
+  double half = 0.1;
+  for (const Vec2& p : instance_.position) half = std::max(half, p.cwiseAbs().maxCoeff());
+  painter.Look({0, 0}, 2.4 * half);
+  const double node = 0.06 * half;
+  const auto position = [&](int state) -> const Vec2& {
+    return instance_.position[static_cast<std::size_t>(state)];
+  };
+  for (int state = 0; state < instance_.mdp.states; ++state) {
+    for (int action = 0; action < instance_.mdp.actions; ++action) {
+      // thick where an edge begins, so that one-way edges can be told
+      const Vec2& to = position(instance_.mdp.next[instance_.mdp.At(state, action)]);
+      const Vec2 middle = 0.5 * (position(state) + to);
+      painter.Capsule(position(state), to, 0.1 * node, kLineColour);
+      painter.Capsule(position(state), middle, 0.22 * node, kLineColour);
+    }
+  }
+  for (int state = 0; state < instance_.mdp.states; ++state) {
+    painter.Disc(position(state), 0.7 * node, kFaintColour);
+  }
+  painter.Disc(instance_.goal, 1.5 * node, kGoalColour);
+  painter.Disc(position(state_), node, kBodyColour);
 }
 
 }  // namespace msrl

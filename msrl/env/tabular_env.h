@@ -63,6 +63,9 @@ class TabularEnv : public EnvBase, private Expert {
   int horizon() const override { return instance_.horizon; }
   std::string InstanceText() const override { return instance_.layout; }
   Expert* expert() override { return this; }
+  std::map<std::string, double> HiddenFacts() const override { return HiddenFactsOf(instance_); }
+  bool has_sketch() const override { return true; }
+  void Sketch(Painter& painter) const override;
 
   const TabularInstance& instance() const { return instance_; }
   int state() const { return state_; }

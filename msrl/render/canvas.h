@@ -1,43 +1,27 @@
-// Smooth filled shapes on an image, in the coordinates of a plane.
+// A painter on an image.
 #ifndef MSRL_RENDER_CANVAS_H_
 #define MSRL_RENDER_CANVAS_H_
 
 #include <Eigen/Core>
 #include <span>
 
-#include "msrl/env/walls.h"
+#include "msrl/env/painter.h"
 #include "msrl/render/image.h"
 
 namespace msrl {
 
-// From 0 to 1.
-struct Colour {
-  float red = 0.0F;
-  float green = 0.0F;
-  float blue = 0.0F;
-  float opacity = 1.0F;
-};
-
-// Lengths are in the plane's units, y points up; later shapes cover earlier ones. What is outside
-// or not finite is not drawn.
-class Canvas {
+class Canvas : public Painter {
  public:
   explicit Canvas(ImageSize size);
 
   void Clear(const Colour& colour);
-  // `centre` is in the middle from now on; the smaller side shows `extent`.
-  void Look(const Vec2& centre, double extent);
-  // The length of a pixel.
-  double pixel() const { return 1.0 / pixels_per_unit_; }
-  // Half of what is shown in each direction.
-  Vec2 half_shown() const;
-  const Vec2& centre() const { return centre_; }
-
-  void Disc(const Vec2& centre, double radius, const Colour& colour);
-  // All within `radius` of the line.
-  void Capsule(const Vec2& from, const Vec2& to, double radius, const Colour& colour);
-  // The convex hull of the points.
-  void Hull(std::span<const Vec2> points, const Colour& colour);
+  void Look(const Vec2& centre, double extent) override;
+  const Vec2& centre() const override { return centre_; }
+  Vec2 half_shown() const override;
+  double pixel() const override { return 1.0 / pixels_per_unit_; }
+  void Disc(const Vec2& centre, double radius, const Colour& colour) override;
+  void Capsule(const Vec2& from, const Vec2& to, double radius, const Colour& colour) override;
+  void Hull(std::span<const Vec2> points, const Colour& colour) override;
 
   const Image& image() const { return image_; }
 

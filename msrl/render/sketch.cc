@@ -10,36 +10,11 @@
 #include <vector>
 
 #include "msrl/core/check.h"
-#include "msrl/env/dubins_reacher.h"
-#include "msrl/env/four_rooms.h"
-#include "msrl/env/point_rooms.h"
-#include "msrl/env/tabular_env.h"
 #include "msrl/render/canvas.h"
 #include "msrl/render/posed_model.h"
 
 namespace msrl {
 namespace {
-
-constexpr Colour kPaper{0.96F, 0.97F, 0.98F};
-constexpr Colour kGround{0.76F, 0.78F, 0.80F};
-constexpr Colour kLines{0.55F, 0.58F, 0.62F};
-constexpr Colour kFaint{0.84F, 0.86F, 0.88F};
-constexpr Colour kBody{0.85F, 0.45F, 0.15F};
-constexpr Colour kLimb{0.25F, 0.40F, 0.60F};
-constexpr Colour kGoal{0.20F, 0.65F, 0.30F, 0.6F};
-
-// Squares, so that motion can be seen.
-void DrawRuler(Canvas& canvas, double tile) {
-  const Vec2 low = canvas.centre() - canvas.half_shown();
-  const Vec2 high = canvas.centre() + canvas.half_shown();
-  const double line = 0.75 * canvas.pixel();
-  for (double x = std::ceil(low.x() / tile) * tile; x < high.x(); x += tile) {
-    canvas.Capsule({x, low.y()}, {x, high.y()}, line, kFaint);
-  }
-  for (double y = std::ceil(low.y() / tile) * tile; y < high.y(); y += tile) {
-    canvas.Capsule({low.x(), y}, {high.x(), y}, line, kFaint);
-  }
-}
 
 // ---- MuJoCo
 
@@ -111,7 +86,7 @@ class MujocoSketch : public View {
       centre.x() = robot[0];
       if (!look_.from_side) centre.y() = robot[1];
     }
-    canvas_.Clear(kPaper);
+    canvas_.Clear(kPaperColour);
     canvas_.Look(centre, look_.extent);
     DrawRuler(canvas_, look_.extent < 1.0 ? 0.1 : 1.0);
     if (!look_.from_side) DrawMark();
@@ -142,9 +117,9 @@ class MujocoSketch : public View {
     const std::array<Vec2, 4> ground = {Vec2(low.x(), 0.0), Vec2(high.x(), 0.0),
                                         Vec2(high.x(), low.y() - 1.0),
                                         Vec2(low.x(), low.y() - 1.0)};
-    canvas_.Hull(ground, kGround);
+    canvas_.Hull(ground, kGroundColour);
     for (double x = std::ceil(low.x()); x < high.x(); x += 1.0) {
-      canvas_.Capsule({x, 0.0}, {x, -0.05}, canvas_.pixel(), kLines);
+      canvas_.Capsule({x, 0.0}, {x, -0.05}, canvas_.pixel(), kLineColour);
     }
   }
 
@@ -152,9 +127,10 @@ class MujocoSketch : public View {
     const std::optional<GoalMark> mark = posed_.env().goal_mark();
     if (!mark) return;
     if (look_.from_side) {
-      canvas_.Capsule({mark->x - mark->radius, 0.0}, {mark->x + mark->radius, 0.0}, 0.02, kGoal);
+      canvas_.Capsule({mark->x - mark->radius, 0.0}, {mark->x + mark->radius, 0.0}, 0.02,
+                      kGoalColour);
     } else {
-      canvas_.Disc({mark->x, mark->y}, mark->radius, kGoal);
+      canvas_.Disc({mark->x, mark->y}, mark->radius, kGoalColour);
     }
   }
 
@@ -207,163 +183,22 @@ class MujocoSketch : public View {
   std::vector<int> order_;  // of the geoms
 };
 
-// ---- The tasks in the plane
+// ---- Environments that draw themselves
 
-void DrawWalls(Canvas& canvas, const Walls& walls) {
-  const double half = walls.half_width();
-  const double thick = 0.01 * half;
-  const std::array<Vec2, 4> corners = {Vec2(-half, -half), Vec2(half, -half), Vec2(half, half),
-                                       Vec2(-half, half)};
-  for (std::size_t i = 0; i < 4; ++i) {
-    canvas.Capsule(corners[i], corners[(i + 1) % 4], thick, kLines);
-  }
-  for (int i = 0; i < walls.count(); ++i) {
-    const Wall& wall = walls[i];
-    std::vector<double> gaps(wall.gap.begin(), wall.gap.begin() + wall.gaps);
-    std::sort(gaps.begin(), gaps.end());
-    const auto point = [&](double along) {
-      return wall.axis == 0 ? Vec2(wall.position, along) : Vec2(along, wall.position);
-    };
-    double from = -half;
-    for (const double gap : gaps) {
-      canvas.Capsule(point(from), point(gap - wall.gap_half_width), thick, kLines);
-      from = gap + wall.gap_half_width;
-    }
-    canvas.Capsule(point(from), point(half), thick, kLines);
-  }
-}
-
-// The wanted velocity as a line from the mover, ten steps long.
-void DrawTarget(Canvas& canvas, const Vec2& from, const Vec2& velocity) {
-  const Vec2 to = from + 10.0 * velocity;
-  canvas.Capsule(from, to, 0.012, kGoal);
-  canvas.Disc(to, 0.03, kGoal);
-}
-
-constexpr double kArena = 1.25;  // half width of the sources' arenas
-constexpr double kMover = 0.05;  // radius of what moves
-
-void DrawPlane(Canvas& canvas, const PointRooms& env) {
-  const PointRoomsModel& model = env.model();
-  const Vec2& position = env.state().position;
-  if (model.rule.HasGoal()) {
-    canvas.Look({0, 0}, 2.1 * kArena);
-    DrawWalls(canvas, model.walls);
-    canvas.Disc(model.goal, model.radius, kGoal);
-  } else {
-    canvas.Look(position, 2.1 * kArena);
-    DrawRuler(canvas, 0.5);
-    DrawTarget(canvas, position, model.target_velocity);
-  }
-  canvas.Disc(position, kMover, kBody);
-}
-
-void DrawPlane(Canvas& canvas, const FourRooms& env) {
-  canvas.Look({0, 0}, 2.1 * env.model().walls.half_width());
-  DrawWalls(canvas, env.model().walls);
-  canvas.Disc(env.model().goal, FourRoomsModel::kGoalRadius, kGoal);
-  canvas.Disc(env.state().position, 1.5 * kMover, kBody);
-}
-
-void DrawPlane(Canvas& canvas, const DubinsReacher& env) {
-  const DubinsReacherModel& model = env.model();
-  const DubinsReacherModel::State& state = env.state();
-  const bool has_goal = model.rule.HasGoal();
-  const auto direction = [](double angle) { return Vec2(std::cos(angle), std::sin(angle)); };
-  switch (model.task) {
-    case ControlTask::kDubins: {
-      canvas.Look(has_goal ? Vec2(0, 0) : state.position, 2.1 * kArena);
-      if (has_goal) {
-        DrawWalls(canvas, Walls(kArena));
-        canvas.Disc(model.goal, model.radius, kGoal);
-      } else {
-        DrawRuler(canvas, 0.5);
-        DrawTarget(canvas, state.position, model.target_velocity);
-      }
-      const Vec2 ahead = kMover * direction(state.angle[0]);
-      const Vec2 left(-ahead.y(), ahead.x());
-      const std::array<Vec2, 3> car = {Vec2(state.position + 1.6 * ahead),
-                                       Vec2(state.position - ahead + left),
-                                       Vec2(state.position - ahead - left)};
-      canvas.Hull(car, kBody);
-      break;
-    }
-    case ControlTask::kArm: {
-      canvas.Look({0, 0}, 2.1 * kArena);
-      DrawRuler(canvas, 0.5);
-      if (has_goal) canvas.Disc(model.goal, model.radius, kGoal);
-      const Vec2 elbow = model.link[0] * direction(state.angle[0]);
-      canvas.Capsule({0, 0}, elbow, 0.03, kLimb);
-      canvas.Capsule(elbow, state.position, 0.025, kLimb);
-      canvas.Disc(state.position, kMover, kBody);
-      break;
-    }
-    case ControlTask::kBalance: {
-      const Vec2 foot(state.position.x(), 0.0);
-      canvas.Look(foot + Vec2(0, 0.5), 2.0);
-      DrawRuler(canvas, 0.5);
-      canvas.Capsule(foot - Vec2(9, 0), foot + Vec2(9, 0), 0.01, kLines);
-      const auto lean = [&](double tilt) {
-        return Vec2(foot + Vec2(std::sin(tilt), std::cos(tilt)));
-      };
-      for (const double limit : {-model.tilt_limit, model.tilt_limit}) {
-        canvas.Capsule(foot, lean(limit), 0.006, kFaint);
-      }
-      canvas.Capsule(foot, lean(state.angle[0]), 0.04, kLimb);
-      canvas.Disc(lean(state.angle[0]), 2.0 * kMover, kBody);
-      break;
-    }
-  }
-}
-
-void DrawPlane(Canvas& canvas, const TabularEnv& env) {
-  const TabularInstance& instance = env.instance();
-  double half = 0.1;
-  for (const Vec2& p : instance.position) half = std::max(half, p.cwiseAbs().maxCoeff());
-  canvas.Look({0, 0}, 2.4 * half);
-  const double node = 0.06 * half;
-  const auto position = [&](int state) -> const Vec2& {
-    return instance.position[static_cast<std::size_t>(state)];
-  };
-  for (int state = 0; state < instance.mdp.states; ++state) {
-    for (int action = 0; action < instance.mdp.actions; ++action) {
-      // thick where an edge begins, so that one-way edges can be told
-      const Vec2& to = position(instance.mdp.next[instance.mdp.At(state, action)]);
-      const Vec2 middle = 0.5 * (position(state) + to);
-      canvas.Capsule(position(state), to, 0.1 * node, kLines);
-      canvas.Capsule(position(state), middle, 0.22 * node, kLines);
-    }
-  }
-  for (int state = 0; state < instance.mdp.states; ++state) {
-    canvas.Disc(position(state), 0.7 * node, kFaint);
-  }
-  canvas.Disc(instance.goal, 1.5 * node, kGoal);
-  canvas.Disc(position(env.state()), node, kBody);
-}
-
-template <typename Concrete>
-class PlaneSketch : public View {
+class OwnSketch : public View {
  public:
-  PlaneSketch(const Concrete& env, ImageSize size) : env_(env), canvas_(size) {}
+  OwnSketch(const Env& env, ImageSize size) : env_(env), canvas_(size) {}
   const Image& Draw() override {
-    canvas_.Clear(kPaper);
-    DrawPlane(canvas_, env_);
+    canvas_.Clear(kPaperColour);
+    env_.Sketch(canvas_);
     return canvas_.image();
   }
   const char* method() const override { return "sketch"; }
 
  private:
-  const Concrete& env_;
+  const Env& env_;
   Canvas canvas_;
 };
-
-// Null if the environment is of another type.
-template <typename Concrete>
-std::unique_ptr<View> MakePlane(Env& env, ImageSize size) {
-  const auto* concrete = UnwrapAs<Concrete>(env);
-  if (concrete == nullptr) return nullptr;
-  return std::make_unique<PlaneSketch<Concrete>>(*concrete, size);
-}
 
 }  // namespace
 
@@ -371,10 +206,7 @@ std::unique_ptr<View> MakeSketch(Env& env, ImageSize size) {
   if (const auto* mujoco = UnwrapAs<MujocoEnv>(env)) {
     return std::make_unique<MujocoSketch>(*mujoco, size);
   }
-  for (const auto make : {MakePlane<PointRooms>, MakePlane<FourRooms>, MakePlane<DubinsReacher>,
-                          MakePlane<TabularEnv>}) {
-    if (std::unique_ptr<View> view = make(env, size)) return view;
-  }
+  if (env.Unwrapped().has_sketch()) return std::make_unique<OwnSketch>(env.Unwrapped(), size);
   throw UserError(StrCat(env.spec().id, ": there is no picture of this environment"));
 }
 

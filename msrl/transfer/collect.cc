@@ -5,9 +5,6 @@
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/env/dubins_reacher.h"
-#include "msrl/env/point_rooms.h"
-#include "msrl/env/tabular_env.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/transfer/fitted_value.h"
 #include "msrl/transfer/source_critic.h"
@@ -16,29 +13,6 @@ namespace msrl {
 namespace {
 
 constexpr Index kTailSteps = 15;
-
-// What decides the values of an instance without being visible in a matrix: only for measuring how
-// much of the values it explains.
-template <typename Instance>
-void AddFacts(const Instance& instance, std::map<std::string, double>& facts) {
-  facts["style"] = static_cast<double>(instance.rule.style);
-  facts["gain"] = instance.rule.gain;
-  facts["cost"] = instance.rule.cost;
-  facts["action_cost"] = instance.rule.action_cost;
-  facts["stop_at_goal"] = instance.rule.stop_at_goal ? 1.0 : 0.0;
-  facts["scale"] = instance.scale;
-  facts["slot_mask"] = instance.slot_mask;
-  facts["horizon"] = instance.horizon;
-}
-
-void AddInstanceFacts(Env& env, std::map<std::string, double>& facts) {
-  if (const auto* tabular = UnwrapAs<TabularEnv>(env)) AddFacts(tabular->instance(), facts);
-  if (const auto* rooms = UnwrapAs<PointRooms>(env)) AddFacts(rooms->model(), facts);
-  if (const auto* control = UnwrapAs<DubinsReacher>(env)) {
-    AddFacts(control->model(), facts);
-    facts["task"] = static_cast<double>(control->model().task);
-  }
-}
 
 StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
   env.Reset(seed);
@@ -88,7 +62,7 @@ StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
   if (expert_values) episode.values["expert"] = expert.head(t + 1);
   episode.facts["skill"] = behaviour.config().skill;
   episode.facts["persistence"] = behaviour.config().persistence;
-  AddInstanceFacts(env, episode.facts);
+  episode.facts.merge(env.Unwrapped().HiddenFacts());
   return episode;
 }
 

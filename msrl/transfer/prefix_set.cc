@@ -11,7 +11,8 @@ namespace msrl {
 namespace {
 
 constexpr Index kShift = 4;
-constexpr Index kInstanceInputs = 28;
+constexpr Index kRuleInputs = 24;
+constexpr Index kMinSources = 4;  // places for the family, more if there are more
 constexpr Index kObservationInputs = 32;
 
 Segment Misalign(const Segment& segment) {
@@ -26,13 +27,15 @@ Segment Misalign(const Segment& segment) {
   return moved;
 }
 
-Index OracleInputs(Oracle oracle) {
+Index InstanceInputs(Index sources) { return kRuleInputs + std::max(kMinSources, sources); }
+
+Index OracleInputs(Oracle oracle, Index sources) {
   const bool instance = oracle == Oracle::kInstance || oracle == Oracle::kBoth;
   const bool observation = oracle == Oracle::kObservation || oracle == Oracle::kBoth;
-  return (instance ? kInstanceInputs : 0) + (observation ? kObservationInputs : 0);
+  return (instance ? InstanceInputs(sources) : 0) + (observation ? kObservationInputs : 0);
 }
 
-void FillOracle(const StoredEpisode& episode, int source, Index t, Oracle oracle,
+void FillOracle(const StoredEpisode& episode, Index source, Index sources, Index t, Oracle oracle,
                 Eigen::Ref<Eigen::VectorXf> out) {
   out.setZero();
   Index next = 0;
@@ -43,17 +46,17 @@ void FillOracle(const StoredEpisode& episode, int source, Index t, Oracle oracle
     };
     out[std::clamp<Index>(std::lround(fact("style")), 0, 5)] = 1.0F;
     out[6 + std::clamp<Index>(std::lround(fact("task")), 0, 2)] = 1.0F;
-    out[9 + std::clamp<Index>(source, 0, 3)] = 1.0F;
-    out[13] = fact("gain");
-    out[14] = fact("cost");
-    out[15] = 3.0F * fact("action_cost");
-    out[16] = fact("stop_at_goal");
-    out[17] = fact("scale");
-    out[18] = fact("horizon") / 200.0F;
-    out[19] = fact("skill");
+    out[9 + source] = 1.0F;
+    next = 9 + std::max(kMinSources, sources);
+    out[next++] = fact("gain");
+    out[next++] = fact("cost");
+    out[next++] = 3.0F * fact("action_cost");
+    out[next++] = fact("stop_at_goal");
+    out[next++] = fact("scale");
+    out[next++] = fact("horizon") / 200.0F;
+    out[next++] = fact("skill");
     const auto mask = static_cast<unsigned>(fact("slot_mask"));
-    for (unsigned i = 0; i < 8; ++i) out[20 + i] = (mask >> i & 1u) != 0 ? 1.0F : 0.0F;
-    next = kInstanceInputs;
+    for (unsigned i = 0; i < 8; ++i) out[next++] = (mask >> i & 1u) != 0 ? 1.0F : 0.0F;
   }
   if (oracle == Oracle::kObservation || oracle == Oracle::kBoth) {
     const Index size = std::min(kObservationInputs, episode.observations.rows());
@@ -104,7 +107,13 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
   }
   PrefixSet set;
   set.matrix_features = map.size();
-  const Index oracle_inputs = OracleInputs(options.oracle);
+  for (const StoredEpisode& episode : file.episodes) {
+    if (episode.horizon() <= options.min_steps) continue;
+    if (std::find(set.sources.begin(), set.sources.end(), episode.env) == set.sources.end()) {
+      set.sources.push_back(episode.env);
+    }
+  }
+  const Index oracle_inputs = OracleInputs(options.oracle, std::ssize(set.sources));
   const auto count = static_cast<Index>(file.episodes.size()) * 2 * options.pairs_per_episode;
   set.features.setZero(map.size() + oracle_inputs, count);
   Rng rng(options.seed, "prefixes");
@@ -118,9 +127,8 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
       throw UserError(StrCat("the episodes have no '", options.target,
                              "' values; collect them with --targets ", options.target));
     }
-    auto source = std::find(set.sources.begin(), set.sources.end(), episode.env);
-    const auto source_index = static_cast<std::int32_t>(source - set.sources.begin());
-    if (source == set.sources.end()) set.sources.push_back(episode.env);
+    const auto source_index = static_cast<std::int32_t>(
+        std::find(set.sources.begin(), set.sources.end(), episode.env) - set.sources.begin());
     const Eigen::VectorXd values = value->second.cast<double>();
     const double mean = values.mean();
     const double variance = (values.array() - mean).square().mean();
@@ -152,7 +160,7 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
         } else {
           map.Compute(z, std::span(out, static_cast<std::size_t>(map.size())));
         }
-        FillOracle(episode, source_index, t, options.oracle,
+        FillOracle(episode, source_index, std::ssize(set.sources), t, options.oracle,
                    set.features.col(c).tail(oracle_inputs));
       }
       if (t == episode.horizon()) break;
