@@ -488,7 +488,7 @@ TEST_F(CliTest, LibraryOfARunIsShown) {
       if (info.type == TensorType::kF64)
         builder.Add(info.name, file.F64(info.name, info.shape), info.shape);
     }
-    library.Save(StateWriter(builder).Child("agent").Child("library"));
+    Archive(builder).Child("agent").Child("library").Save(library);
     builder.Write(entry.path());
   }
   const Outcome shown = Run("library show --json " + run.string());

@@ -85,10 +85,9 @@ class Agent {
   virtual void DrainMetrics(MetricSink& sink) = 0;
 
   // All that Act, Observe and Update will ever depend on: networks, optimisers, replay, counters,
-  // random streams, metrics not yet drained. An agent that was loaded goes on bit for bit.
-  virtual void Save(const StateWriter& state) const = 0;
-  // Into an agent made with the same spec and settings; UserError on what does not fit.
-  virtual void Load(const StateReader& state) = 0;
+  // random streams, metrics not yet drained. An agent that was read goes on bit for bit. Reading is
+  // into an agent made with the same spec and settings; UserError on what does not fit.
+  virtual void Visit(const Archive& state) = 0;
 };
 
 }  // namespace msrl

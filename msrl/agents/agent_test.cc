@@ -12,12 +12,15 @@
 #include "msrl/core/segment.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
 using ::msrl::testing::AllocationCount;
+using ::msrl::testing::Archived;
+using ::msrl::testing::Unarchive;
 using ::msrl::testing::UserErrorText;
 
 class MapSink : public MetricSink {
@@ -44,9 +47,7 @@ TEST(MetricMeans, AveragesAndStartsAnew) {
   MetricMeans means({"a", "b"});
   means.Add(0, 1.0);
   means.Add(0, 3.0);
-  TensorFileBuilder builder;
-  means.Save(StateWriter(builder));
-  const std::string bytes = builder.Encode();
+  const std::string bytes = Archived(means);
   MapSink sink;
   means.Drain(sink);
   EXPECT_EQ(sink.values, (std::map<std::string, double>{{"a", 2.0}}));
@@ -55,9 +56,7 @@ TEST(MetricMeans, AveragesAndStartsAnew) {
   EXPECT_TRUE(empty.values.empty());
 
   MetricMeans loaded({"a", "b"});
-  const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-  std::set<std::string> used;
-  loaded.Load(StateReader(file, used));
+  Unarchive(bytes, loaded);
   loaded.Add(1, 5.0);
   MapSink both;
   loaded.Drain(both);

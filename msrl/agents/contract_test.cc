@@ -11,11 +11,14 @@
 #include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/archived.h"
 
 namespace msrl {
 namespace {
 
 using ::msrl::testing::AllocationCount;
+using ::msrl::testing::Archived;
+using ::msrl::testing::Unarchive;
 
 // One env per kind of action.
 const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse"};
@@ -61,11 +64,7 @@ class Loop {
     }
     return result.terminated || result.truncated;
   }
-  std::string State() const {
-    TensorFileBuilder builder;
-    agent_->Save(StateWriter(builder));
-    return builder.Encode();
-  }
+  std::string State() const { return Archived(*agent_); }
   void Restart() {
     env_->Reset(resets_.NextU64());
     tracker_.Begin(*env_);
@@ -127,10 +126,7 @@ TEST(AgentContract, ALoadedAgentGoesOnBitForBit) {
     loop.Train(150);
     const std::string saved = loop.State();
     auto copy = MakeAgent(entry, loop.env_->spec(), entry.quick, /*seed=*/99);
-    const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(saved)), "test");
-    std::set<std::string> used;
-    copy->Load(StateReader(file, used));
-    StateReader(file, used).RequireAllUsed();
+    Unarchive(saved, *copy);
     Loop again(entry, id, 1);
     again.Train(150);
     again.agent_ = std::move(copy);

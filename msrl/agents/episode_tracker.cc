@@ -63,23 +63,16 @@ Experience EpisodeTracker::Advance(const Action& action, const StepResult& resul
           result.truncated};
 }
 
-void EpisodeTracker::Save(const StateWriter& state) const {
-  const std::span<const double> packed = states_[now_].matrix.packed();
-  state.Word("lift", lift_->id().value);
-  state.View("matrix", packed, {static_cast<std::int64_t>(packed.size())});
-  state.Int("steps", states_[now_].step);
+void EpisodeTracker::Visit(const Archive& state, const Env& env) {
+  if (state.loading()) Begin(env);
+  State& now = states_[now_];
+  state.SameWord("lift", lift_->id().value, "is of another lift");
+  const std::span<const double> known = now.matrix.packed();
+  std::vector<double> packed(known.begin(), known.end());
+  state.Temporary("matrix", packed, {std::ssize(packed)});
+  if (state.loading()) now.matrix = SegmentMatrix::FromPacked(lift_, std::move(packed));
+  state.Int("steps", now.step, 0, spec_.step_limit);
   state.Double("return", episode_return_);
-}
-
-void EpisodeTracker::Load(const StateReader& state, const Env& env) {
-  if (state.Word("lift") != lift_->id().value) state.Fail("lift", "is of another lift");
-  std::vector<double> packed(states_[now_].matrix.packed().size());
-  state.Into("matrix", std::span(packed), {static_cast<std::int64_t>(packed.size())});
-  const auto steps = static_cast<int>(state.Int("steps", 0, spec_.step_limit));
-  Begin(env);
-  states_[now_].matrix = SegmentMatrix::FromPacked(lift_, std::move(packed));
-  states_[now_].step = steps;
-  episode_return_ = state.Double("return");
 }
 
 }  // namespace msrl

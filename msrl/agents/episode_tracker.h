@@ -27,9 +27,8 @@ class EpisodeTracker {
   double episode_return() const { return episode_return_; }
   int steps() const { return states_[now_].step; }
 
-  void Save(const StateWriter& state) const;
   // `env` is in the state that belongs to it.
-  void Load(const StateReader& state, const Env& env);
+  void Visit(const Archive& state, const Env& env);
 
  private:
   struct State {

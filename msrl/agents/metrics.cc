@@ -21,16 +21,9 @@ void MetricMeans::Drain(MetricSink& sink) {
   std::fill(counts_.begin(), counts_.end(), 0);
 }
 
-void MetricMeans::Save(const StateWriter& state) const {
-  const auto size = static_cast<std::int64_t>(names_.size());
-  state.View("sums", std::span<const double>(sums_), {size});
-  state.View("counts", std::span<const std::int64_t>(counts_), {size});
-}
-
-void MetricMeans::Load(const StateReader& state) {
-  const auto size = static_cast<std::int64_t>(names_.size());
-  state.Into("sums", std::span(sums_), {size});
-  state.Into("counts", std::span(counts_), {size});
+void MetricMeans::Visit(const Archive& state) {
+  state.Array("sums", sums_);
+  state.Array("counts", counts_);
 }
 
 }  // namespace msrl

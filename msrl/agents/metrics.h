@@ -29,8 +29,7 @@ class MetricMeans {
   // Hands out the means of what has values, then starts anew.
   void Drain(MetricSink& sink);
 
-  void Save(const StateWriter& state) const;
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
 
  private:
   std::vector<std::string> names_;

@@ -155,8 +155,7 @@ SegmentLibrary ReadLibrary(const std::string& place) {
   const std::optional<TensorFile> checkpoint = directory.ReadNewestCheckpoint(
       [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
   if (!checkpoint) throw UserError(StrCat(place, ": the run has no checkpoint yet"));
-  std::set<std::string> used;
-  StateReader state(*checkpoint, used);
+  Archive state(*checkpoint);
   for (const std::string_view part : kLibraryState) state = state.Child(part);
   if (!state.Has("capacity")) {
     throw UserError(

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "msrl/core/rng.h"
 #include "msrl/files/state.h"
@@ -156,37 +158,107 @@ TEST(Safetensors, FileRoundTrip) {
   std::filesystem::remove(path);
 }
 
-TEST(State, RoundTripAndMismatches) {
-  Rng rng(5, "test");
-  rng.Normal();
+// One of each.
+struct Everything {
+  std::int64_t count = 0;
+  std::uint64_t word = 0;
+  bool yes = false;
+  double number = 0.0;
+  float small = 0.0F;
+  std::string text = "unread";
+  std::vector<std::byte> bytes;
+  Rng rng{1, "unread"};
+  std::vector<float> floats = std::vector<float>(6);
+  std::array<std::int64_t, 2> ints{};
+  std::vector<std::uint8_t> parts = std::vector<std::uint8_t>(3);
+
+  void Visit(const Archive& state) {
+    const Archive inner = state.Child("part").Child("inner");
+    inner.Int("count", count, -7, 0);
+    inner.SameWord("word", word, "is another word");
+    inner.Bool("yes", yes);
+    inner.Double("number", number);
+    inner.Double("small", small);
+    inner.Text("text", text);
+    inner.Bytes("bytes", bytes);
+    inner.Random("rng", rng);
+    state.Array("floats", floats, {2, 3});
+    state.Array("ints", ints);
+    std::vector<std::uint8_t> copy = parts;
+    state.Temporary("parts", copy, {1, 3});
+    if (state.loading()) parts = copy;
+  }
+};
+
+Everything Filled() {
+  Everything example;
+  example.count = -7;
+  example.word = UINT64_MAX;
+  example.yes = true;
+  example.number = -0.0;
+  example.small = 0.1F;
+  example.text = "";
+  example.bytes = {std::byte{0}, std::byte{255}};
+  example.rng = Rng(5, "test");
+  example.rng.Normal();
+  example.floats = {1, 2, 3, 4, 5, 6};
+  example.ints = {INT64_MIN, INT64_MAX};
+  example.parts = {7, 8, 9};
+  return example;
+}
+
+TEST(Archive, RoundTrip) {
+  Everything original = Filled();
   TensorFileBuilder builder;
-  const StateWriter writer(builder);
-  const StateWriter child = writer.Child("part").Child("inner");
-  child.Int("count", -7);
-  child.Word("word", UINT64_MAX);
-  child.Bool("yes", true);
-  child.Double("number", -0.0);
-  child.Text("text", "");
-  child.Random("rng", rng);
+  Archive(builder).Save(original);
   const std::string bytes = builder.Encode();
   const TensorFile file = Parse(bytes);
-  std::set<std::string> used;
-  const StateReader root(file, used);
-  const StateReader reader = root.Child("part").Child("inner");
-  EXPECT_EQ(reader.Int("count", -7, 0), -7);
-  EXPECT_EQ(reader.Word("word"), UINT64_MAX);
-  EXPECT_TRUE(reader.Bool("yes"));
-  EXPECT_TRUE(std::signbit(reader.Double("number")));
-  EXPECT_EQ(reader.Text("text"), "");
-  EXPECT_NE(UserErrorText([&] { root.RequireAllUsed(); }).find("part/inner/rng"),
-            std::string::npos);
-  Rng copy = reader.Random("rng");
-  EXPECT_EQ(copy.state(), rng.state());
-  EXPECT_EQ(copy.Normal(), rng.Normal());
+  EXPECT_EQ(file.F32("floats", {2, 3})[5], 6.0F);
+  EXPECT_EQ(file.I64("ints", {2})[1], INT64_MAX);
+  const Archive root(file);
+  Everything read;
+  read.word = original.word;  // fixed when it is made
+  EXPECT_NE(UserErrorText([&] { root.RequireAllUsed(); }).find("floats"), std::string::npos);
+  read.Visit(root);
   root.RequireAllUsed();
-  EXPECT_NE(UserErrorText([&] { reader.Int("count", 0, 9); }).find("part/inner/count is -7"),
+  EXPECT_TRUE(std::signbit(read.number));
+  EXPECT_EQ(read.rng.state(), original.rng.state());
+  EXPECT_EQ(read.rng.Normal(), original.rng.Normal());
+  read.rng = original.rng = Filled().rng;
+  TensorFileBuilder again;
+  Archive(again).Save(read);
+  EXPECT_EQ(again.Encode(), bytes);
+}
+
+TEST(Archive, WhatDoesNotFitIsRefused) {
+  const Everything original = Filled();
+  TensorFileBuilder builder;
+  Archive(builder).Save(original);
+  const std::string bytes = builder.Encode();
+  const TensorFile file = Parse(bytes);
+  const Archive root(file);
+  const Archive inner = root.Child("part").Child("inner");
+  const auto error = [](const auto& read) { return UserErrorText(read); };
+  int count = 3;
+  EXPECT_NE(error([&] { inner.Int("count", count, 0, 9); }).find("part/inner/count is -7"),
             std::string::npos);
-  EXPECT_NE(UserErrorText([&] { reader.Int("none", 0, 9); }).find("no tensor"), std::string::npos);
+  EXPECT_EQ(count, 3);
+  EXPECT_NE(error([&] { inner.Int("none", count); }).find("no tensor"), std::string::npos);
+  EXPECT_NE(error([&] { inner.SameWord("word", 1, "is other"); }).find("word is other"),
+            std::string::npos);
+  EXPECT_NE(error([&] { inner.Same("count", -6); }).find("count is -7"), std::string::npos);
+  std::vector<float> floats(6);
+  std::vector<double> doubles(6);
+  EXPECT_THROW(root.Array("floats", floats), UserError);
+  EXPECT_THROW(root.Array("floats", floats, {3, 2}), UserError);
+  EXPECT_THROW(root.Array("floats", doubles, {2, 3}), UserError);
+  EXPECT_THROW(inner.Double("count", doubles[0]), UserError);
+  EXPECT_TRUE(root.Has("floats"));
+  EXPECT_FALSE(inner.Has("floats"));
+  // what could not be read must not be written
+  TensorFileBuilder other;
+  EXPECT_THROW(Archive(other).Int("count", count, 0, 2), InvariantError);
+  EXPECT_THROW(Archive(file).Save(original), InvariantError);
 }
 
 }  // namespace

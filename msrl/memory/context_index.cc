@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -115,26 +116,27 @@ class ContextIndex::Graph {
     return {list + 1, *list};
   }
 
-  void Save(const StateWriter& state) const {
-    state.Int("nodes", nodes());
-    state.View("lowest", Bytes(hnsw_.data_level0_memory_, nodes() * NodeBytes()),
-               {nodes(), NodeBytes()});
-    std::vector<std::uint8_t> upper;
-    for (std::int64_t node = 0; node < nodes(); ++node) {
-      const auto lists = Bytes(hnsw_.linkLists_[node], LevelOf(node) * ListBytes());
-      upper.insert(upper.end(), lists.begin(), lists.end());
-    }
-    state.Copy("upper", std::span<const std::uint8_t>(upper), {std::ssize(upper)});
-  }
-
-  void Load(const StateReader& state) {
-    const std::int64_t count = state.Int("nodes", 0, most_nodes_);
-    state.Into("lowest", MutableBytes(hnsw_.data_level0_memory_, count * NodeBytes()),
-               {count, NodeBytes()});
+  void Visit(const Archive& state) {
+    std::int64_t count = nodes();
+    state.Int("nodes", count, 0, most_nodes_);
+    state.Array("lowest", Bytes(hnsw_.data_level0_memory_, count * NodeBytes()),
+                {count, NodeBytes()});
     std::int64_t upper_bytes = 0;
     for (std::int64_t node = 0; node < count; ++node) upper_bytes += LevelOf(node) * ListBytes();
     std::vector<std::uint8_t> upper(static_cast<std::size_t>(upper_bytes));
-    state.Into("upper", upper, {upper_bytes});
+    if (!state.loading()) {
+      auto next = upper.begin();
+      for (std::int64_t node = 0; node < count; ++node) {
+        next =
+            std::ranges::copy(Bytes(hnsw_.linkLists_[node], LevelOf(node) * ListBytes()), next).out;
+      }
+    }
+    state.Temporary("upper", upper, {upper_bytes});
+    if (state.loading()) Rebuild(state, count, upper);
+  }
+
+ private:
+  void Rebuild(const Archive& state, std::int64_t count, const std::vector<std::uint8_t>& upper) {
     const std::uint8_t* next = upper.data();
     for (std::int64_t node = 0; node < count; ++node) {
       const int level = LevelOf(node);
@@ -162,16 +164,12 @@ class ContextIndex::Graph {
     }
   }
 
- private:
   static std::uint32_t Id(std::int64_t node) { return static_cast<std::uint32_t>(node); }
   std::int64_t NodeBytes() const { return static_cast<std::int64_t>(hnsw_.size_data_per_element_); }
   std::int64_t ListBytes() const {
     return static_cast<std::int64_t>(hnsw_.size_links_per_element_);
   }
-  static std::span<const std::uint8_t> Bytes(const char* first, std::int64_t count) {
-    return {reinterpret_cast<const std::uint8_t*>(first), static_cast<std::size_t>(count)};
-  }
-  static std::span<std::uint8_t> MutableBytes(char* first, std::int64_t count) {
+  static std::span<std::uint8_t> Bytes(char* first, std::int64_t count) {
     return {reinterpret_cast<std::uint8_t*>(first), static_cast<std::size_t>(count)};
   }
 
@@ -199,7 +197,7 @@ class ContextIndex::Graph {
     return place;
   }
 
-  void RequireGoodNode(const StateReader& state, std::int64_t node, std::int64_t count) const {
+  void RequireGoodNode(const Archive& state, std::int64_t node, std::int64_t count) const {
     const auto fail = [&](const char* what) {
       state.Fail(what, StrCat("is impossible at node ", node));
     };
@@ -399,33 +397,25 @@ bool ContextIndex::Walk(const Graph& graph, const float* query, std::int64_t& bu
   return true;
 }
 
-void ContextIndex::Save(const StateWriter& state) const {
-  state.Int("cycle", cycle_);
-  state.Int("cursor", cursor_);
-  state.View("location",
-             std::span<const std::int64_t>(location_.data.get(), static_cast<std::size_t>(used_)),
-             {used_});
-  graphs_[Young()]->Save(state.Child("young"));
-  if (filled_) graphs_[1 - Young()]->Save(state.Child("old"));
-}
-
-void ContextIndex::Load(const StateReader& state, const LazyTable<float>& contexts,
-                        std::span<const std::int64_t> oldest_first) {
-  used_ = std::ssize(oldest_first);
-  filled_ = used_ == capacity_;
-  cycle_ = filled_ ? state.Int("cycle", 1, std::int64_t{1} << 60) : state.Int("cycle", 0, 0);
-  cursor_ = state.Int("cursor", 0, filled_ ? capacity_ - 1 : 0);
-  for (auto& graph : graphs_) graph = nullptr;
-  graphs_[Young()] = NewGraph();
-  graphs_[Young()]->Load(state.Child("young"));
-  if (filled_) {
-    graphs_[1 - Young()] = NewGraph();
-    graphs_[1 - Young()]->Load(state.Child("old"));
+void ContextIndex::Visit(const Archive& state, const LazyTable<float>& contexts,
+                         const LazyTable<std::int64_t>& ages, std::int64_t used) {
+  if (state.loading()) {
+    used_ = used;
+    filled_ = used == capacity_;
   }
-  std::vector<std::int64_t> location(oldest_first.size());
-  state.Into("location", location, {used_});
+  state.Int("cycle", cycle_, filled_ ? 1 : 0, filled_ ? std::int64_t{1} << 60 : 0);
+  state.Int("cursor", cursor_, 0, filled_ ? capacity_ - 1 : 0);
+  state.Array("location", std::span(location_.data.get(), static_cast<std::size_t>(used_)));
+  if (state.loading()) graphs_ = {NewGraph(), filled_ ? NewGraph() : nullptr};
+  graphs_[Young()]->Visit(state.Child("young"));
+  if (filled_) graphs_[1 - Young()]->Visit(state.Child("old"));
+  if (!state.loading()) return;
+
+  std::vector<std::int64_t> oldest_first(static_cast<std::size_t>(used_));
+  std::iota(oldest_first.begin(), oldest_first.end(), 0);
+  std::ranges::sort(oldest_first, {}, [&](std::int64_t slot) { return ages.data[slot]; });
   for (const std::int64_t slot : oldest_first) {
-    const std::int64_t place = location[static_cast<std::size_t>(slot)];
+    const std::int64_t place = location_.data[slot];
     const auto graph = static_cast<std::size_t>(place & 1);
     const std::int64_t node = place >> 1;
     const bool possible =

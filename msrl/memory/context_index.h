@@ -50,11 +50,10 @@ class ContextIndex {
     return filled_ && capacity_ - cursor_ <= scan_limit;
   }
 
-  void Save(const StateWriter& state) const;
-  // `contexts` are those of the slots that are in use, one row each; `oldest_first` is their order.
-  // UserError if the state is not that of an index of these contexts.
-  void Load(const StateReader& state, const LazyTable<float>& contexts,
-            std::span<const std::int64_t> oldest_first);
+  // `contexts` are those of the slots {0, ..., used-1}, one row each; the older ones have smaller
+  // `ages`. UserError if the state is not that of an index of these contexts.
+  void Visit(const Archive& state, const LazyTable<float>& contexts,
+             const LazyTable<std::int64_t>& ages, std::int64_t used);
 
  private:
   class Graph;

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
+
+#include "msrl/files/state.h"
 
 namespace msrl {
 
@@ -23,6 +26,11 @@ struct LazyTable {
   }
   std::span<T> Row(std::int64_t i) const {
     return {data.get() + i * width, static_cast<std::size_t>(width)};
+  }
+  // The first rows, as they are.
+  void Visit(const Archive& state, std::string_view name, std::int64_t row_count) const {
+    state.Array(name, std::span(data.get(), static_cast<std::size_t>(row_count * width)),
+                {row_count, width});
   }
   std::int64_t bytes() const { return rows * width * static_cast<std::int64_t>(sizeof(T)); }
 };

@@ -26,6 +26,7 @@ Replay::Replay(ReplayConfig config) : config_(std::move(config)) {
   reward_.Allocate(n, 1);
   flags_.Allocate(n, 1);
   if (!HasMatrices()) return;
+  MSRL_CHECK(!config_.pieces, "pieces have no matrices");
   const Lift& lift = *config_.lift;
   if (config_.one_hot_code) config_.code_size = 1;
   MSRL_CHECK(config_.code_size > 0 && config_.code_size <= lift.q() && config_.anchor_every > 0);
@@ -76,17 +77,21 @@ void Replay::Push(const ReplayState& state, std::uint8_t flags) {
   ++end_;
 }
 
+bool Replay::GoesOnWith(const ReplayState& state) const {
+  const std::int64_t slot = Slot(end_ - 1);
+  const auto same = [](float a, auto b) { return a == static_cast<float>(b); };
+  return std::ranges::equal(observation_.Row(slot), state.observation, same) &&
+         (!config_.pieces || std::ranges::equal(features_.Row(slot), state.features, same));
+}
+
 void Replay::Add(const ReplayStep& step) {
   MSRL_CHECK_EQ(step.action.size(), static_cast<std::size_t>(config_.action_size));
-  if (!open_) {
-    Push(step.before, kFirst);
-  } else {
-    const auto known = observation_.Row(Slot(end_ - 1));
-    MSRL_CHECK(std::equal(known.begin(), known.end(), step.before.observation.begin(),
-                          step.before.observation.end(),
-                          [](float a, double b) { return a == static_cast<float>(b); }),
-               "a step does not begin where the step before ended");
+  if (open_ && !GoesOnWith(step.before)) {
+    MSRL_CHECK(config_.pieces, "a step does not begin where the step before ended");
+    Flags(end_ - 2) |= kTruncated;
+    open_ = false;
   }
+  if (!open_) Push(step.before, kFirst);
   const std::int64_t slot = Slot(end_ - 1);
   std::ranges::copy(step.action, action_.Row(slot).begin());
   reward_.data[slot] = static_cast<float>(step.reward);
@@ -126,16 +131,39 @@ ReplayBatch Replay::MakeBatch(int size) const {
   return batch;
 }
 
-void Replay::Sample(Rng& rng, ReplayBatch& batch) const {
+SequenceBatch Replay::MakeSequences(int sequences, int length) const {
+  MSRL_CHECK(sequences > 0 && length > 0);
+  const Index steps = Index{sequences} * length;
+  SequenceBatch batch;
+  batch.observation.resize(config_.observation_size, steps + sequences);
+  batch.features.resize(config_.feature_size, steps + sequences);
+  batch.action.resize(config_.action_size, steps);
+  batch.reward.resize(steps);
+  batch.continues.resize(steps);
+  batch.inside.resize(steps);
+  batch.first.resize(sequences);
+  batch.steps.resize(static_cast<std::size_t>(sequences));
+  batch.row.resize(static_cast<std::size_t>(sequences));
+  return batch;
+}
+
+std::int64_t Replay::DrawStep(Rng& rng) const {
   MSRL_CHECK_GT(transitions_, 0);
-  for (Index column = 0; column < batch.size(); ++column) {
-    // rows that are no steps are drawn again: what remains is uniform
-    std::int64_t row = 0;
-    do {
-      row = first_ + rng.Index(end_ - first_);
-    } while (!IsStep(row));
-    Read(row, column, batch);
+  // rows that are no steps, at most every other one, are drawn again: what remains is uniform
+  for (;;) {
+    const std::int64_t row = first_ + rng.Index(end_ - first_);
+    if (IsStep(row)) return row;
   }
+}
+
+void Replay::Sample(Rng& rng, ReplayBatch& batch, Index column, Index count) const {
+  for (const Index end = column + count; column < end; ++column) {
+    Read(DrawStep(rng), column, batch);
+  }
+}
+
+void Replay::Sample(Rng& rng, SequenceBatch& batch) const {
+  for (Index i = 0; i < batch.sequences(); ++i) Read(DrawStep(rng), i, batch);
 }
 
 void Replay::Read(std::int64_t row, Index column, ReplayBatch& batch) const {
@@ -153,6 +181,32 @@ void Replay::Read(std::int64_t row, Index column, ReplayBatch& batch) const {
   batch.reward[column] = reward_.data[slot];
   batch.continues[column] = (flags_.data[slot] & kTerminated) != 0 ? 0.0f : 1.0f;
   batch.row[static_cast<std::size_t>(column)] = row;
+}
+
+void Replay::Read(std::int64_t row, Index sequence, SequenceBatch& batch) const {
+  MSRL_CHECK(row >= first_ && row < end_ && IsStep(row), "row ", row);
+  const auto copy = [](std::span<const float> values, Index column, Eigen::MatrixXf& out) {
+    std::ranges::copy(values, out.data() + column * out.rows());
+  };
+  const auto i = static_cast<std::size_t>(sequence);
+  batch.row[i] = row;
+  batch.first[sequence] = (Flags(row) & kFirst) != 0 ? 1.0f : 0.0f;
+  batch.steps[i] = 0;
+  for (Index t = 0;; ++t) {
+    const Index column = batch.Column(t) + sequence;
+    copy(observation_.Row(Slot(row)), column, batch.observation);
+    copy(features_.Row(Slot(row)), column, batch.features);
+    if (t == batch.length()) break;
+    // the row of an episode's last state has no step, and an action of zeros
+    const bool inside = IsStep(row);
+    copy(action_.Row(Slot(row)), column, batch.action);
+    batch.reward[column] = reward_.data[Slot(row)];
+    batch.continues[column] = inside && (Flags(row) & kTerminated) == 0 ? 1.0f : 0.0f;
+    batch.inside[column] = inside ? 1.0f : 0.0f;
+    if (!inside) continue;
+    ++batch.steps[i];
+    ++row;
+  }
 }
 
 void Replay::RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const {
@@ -197,70 +251,38 @@ std::int64_t Replay::MatrixBytes() const {
          anchors_.bytes() + static_cast<std::int64_t>(oldest_.size() * sizeof(double));
 }
 
-// The one list of what is stored, for Save and Load.
-template <typename File>
-void Replay::Visit(const File& file, const Replay& replay, std::int64_t used) {
-  const auto table = [&](const char* name, const auto& t, std::int64_t rows) {
-    file(name, std::span(t.data.get(), static_cast<std::size_t>(rows * t.width)),
-         Shape{rows, t.width});
-  };
-  table("observation", replay.observation_, used);
-  table("features", replay.features_, used);
-  table("action", replay.action_, used);
-  table("reward", replay.reward_, used);
-  table("flags", replay.flags_, used);
-  if (!replay.HasMatrices()) return;
-  table("geometry", replay.geometry_, used);
-  table("code", replay.code_, used);
-  table("lift_reward", replay.lift_reward_, used);
-  const std::int64_t anchors =
-      std::min(replay.anchors_.rows,
-               (replay.end_ + replay.config_.anchor_every - 1) / replay.config_.anchor_every);
-  table("anchors", replay.anchors_, anchors);
-}
-
-void Replay::Save(const StateWriter& state) const {
-  state.Int("capacity", config_.capacity);
-  state.Int("anchor_every", config_.anchor_every);
-  state.Word("lift", HasMatrices() ? config_.lift->id().value : 0);
-  state.Int("first_row", first_);
-  state.Int("end_row", end_);
-  state.Bool("open", open_);
-  Visit(
-      [&state](const char* name, auto values, Shape shape) {
-        state.View(name, std::span<const typename decltype(values)::value_type>(values),
-                   std::move(shape));
-      },
-      *this, std::min(end_, config_.capacity));
-  state.View("oldest_matrix", std::span<const double>(oldest_),
-             {static_cast<std::int64_t>(oldest_.size())});
-}
-
-void Replay::Load(const StateReader& state) {
-  state.Int("capacity", config_.capacity, config_.capacity);
-  state.Int("anchor_every", config_.anchor_every, config_.anchor_every);
-  if (state.Word("lift") != (HasMatrices() ? config_.lift->id().value : 0)) {
-    state.Fail("lift", "is of another lift");
-  }
-  Replay loaded(config_);
+void Replay::Visit(const Archive& state) {
+  state.Same("capacity", config_.capacity);
+  state.Same("anchor_every", config_.anchor_every);
+  state.SameWord("lift", HasMatrices() ? config_.lift->id().value : 0, "is of another lift");
+  if (state.loading()) *this = Replay(config_);
   constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  loaded.end_ = state.Int("end_row", 0, kMost);
-  loaded.first_ = state.Int("first_row", std::max<std::int64_t>(0, loaded.end_ - config_.capacity),
-                            std::max<std::int64_t>(0, loaded.end_ - config_.capacity));
-  loaded.open_ = state.Bool("open");
-  Visit([&state](const char* name, auto values,
-                 const Shape& shape) { state.Into(name, values, shape); },
-        loaded, std::min(loaded.end_, config_.capacity));
-  state.Into("oldest_matrix", std::span(loaded.oldest_),
-             {static_cast<std::int64_t>(loaded.oldest_.size())});
-  loaded.RequireConsistent(state);
-  for (std::int64_t row = loaded.first_; row < loaded.end_; ++row) {
-    loaded.transitions_ += loaded.IsStep(row) ? 1 : 0;
+  state.Int("first_row", first_, 0, kMost);
+  state.Int("end_row", end_, 0, kMost);
+  if (first_ != std::max<std::int64_t>(0, end_ - config_.capacity)) {
+    state.Fail("first_row", "does not fit end_row");
   }
-  *this = std::move(loaded);
+  state.Bool("open", open_);
+  const std::int64_t used = std::min(end_, config_.capacity);
+  observation_.Visit(state, "observation", used);
+  features_.Visit(state, "features", used);
+  action_.Visit(state, "action", used);
+  reward_.Visit(state, "reward", used);
+  flags_.Visit(state, "flags", used);
+  if (HasMatrices()) {
+    geometry_.Visit(state, "geometry", used);
+    code_.Visit(state, "code", used);
+    lift_reward_.Visit(state, "lift_reward", used);
+    const std::int64_t anchors = (end_ + config_.anchor_every - 1) / config_.anchor_every;
+    anchors_.Visit(state, "anchors", std::min(anchors_.rows, anchors));
+  }
+  state.Array("oldest_matrix", oldest_);
+  if (!state.loading()) return;
+  RequireConsistent(state);
+  for (std::int64_t row = first_; row < end_; ++row) transitions_ += IsStep(row) ? 1 : 0;
 }
 
-void Replay::RequireConsistent(const StateReader& state) const {
+void Replay::RequireConsistent(const Archive& state) const {
   for (std::int64_t row = first_; row < end_; ++row) {
     const bool step = IsStep(row);
     const bool ends = (Flags(row) & (kTerminated | kTruncated)) != 0;

@@ -1,4 +1,22 @@
 // What was experienced, for learning from it again.
+//
+//   Replay replay(config);
+//   replay.Add(step);                                 // every step, as it happens
+//   ReplayBatch batch = replay.MakeBatch(256);        // of any size
+//   replay.Sample(rng, batch);                        // single transitions
+//   SequenceBatch sequences = replay.MakeSequences(/*sequences=*/16, /*length=*/64);
+//   replay.Sample(rng, sequences);                    // pieces of episodes
+//
+// A recurrent world model (Dreamer) starts every sequence from its initial state, or from one that
+// it inferred before unless `first`, takes the columns of t = 0, 1, ... one after the other, and
+// weights what it loses at step t by `inside`; `continues` is what its end predictor learns. A
+// model without memory (TD-MPC) encodes the states of t = 0 and rolls the actions out, weighted
+// likewise. A model that imagines transitions (MBPO) keeps them in a second replay with `pieces`
+// and fills one batch from both:
+//   real.Sample(rng, batch, 0, 13);
+//   imagined.Sample(rng, batch, 13, 243);
+// n-step returns come from sequences of length n, with k <= n the steps of a sequence:
+//   y = sum_{t<k} gamma^t r_t + gamma^k continues_{k-1} V(o_k)
 #ifndef MSRL_MEMORY_REPLAY_H_
 #define MSRL_MEMORY_REPLAY_H_
 
@@ -31,6 +49,10 @@ struct ReplayConfig {
   int code_size = 0;
   // A full matrix is kept every so many states: the most steps that a rebuild adds up.
   int anchor_every = 512;
+
+  // A step need not go on where the step before ended: one that does not begins a new piece, as if
+  // the step before had been truncated. For a model's roll-outs; without matrices.
+  bool pieces = false;
 };
 
 // A state as it is handed in. Matrix parts are ignored if the replay keeps none.
@@ -67,6 +89,31 @@ struct ReplayBatch {
   Eigen::Index size() const { return reward.size(); }
 };
 
+// Sequences of one length, each from a single episode. Time by time: the columns of one time are
+// side by side, one per sequence.
+//
+// A sequence that meets the end of its episode, or the newest state, has fewer steps. What follows
+// is filling: the last state again, and zeros.
+struct SequenceBatch {
+  // of states: (length + 1) * sequences columns
+  Eigen::MatrixXf observation;
+  Eigen::MatrixXf features;
+  // of steps: length * sequences columns
+  Eigen::MatrixXf action;
+  Eigen::RowVectorXf reward;
+  Eigen::RowVectorXf continues;  // 1 - terminated
+  Eigen::RowVectorXf inside;     // 1, or 0 for filling
+  // of sequences
+  Eigen::RowVectorXf first;       // 1 if it begins where its episode does
+  std::vector<int> steps;         // 1 to length
+  std::vector<std::int64_t> row;  // of the first state, for RebuildMatrix
+
+  Eigen::Index sequences() const { return first.size(); }
+  Eigen::Index length() const { return reward.size() / sequences(); }
+  // Where the columns of a time begin, for middleCols(Column(t), sequences()).
+  Eigen::Index Column(Eigen::Index time) const { return time * sequences(); }
+};
+
 // A ring of states. The successor of a step is the next state of the ring, so states are stored
 // once; the last state of an episode has a row of its own. Rows are numbered from 0 for ever; those
 // in [first_row(), end_row()) are kept.
@@ -83,16 +130,24 @@ class Replay {
   // Whether a step was taken from this row; else it is the end of an episode or the newest state.
   bool IsStep(std::int64_t row) const { return (Flags(row) & kStep) != 0; }
 
-  // Unless the step before ended its episode, `before` must be that step's `after`. No allocation.
+  // Unless the step before ended its episode, `before` must be that step's `after` (or begins a
+  // piece). No allocation.
   void Add(const ReplayStep& step);
 
-  // A batch of the right sizes.
+  // Batches of the right sizes.
   ReplayBatch MakeBatch(int size) const;
+  SequenceBatch MakeSequences(int sequences, int length) const;
   // Fills every column with a transition drawn uniformly, with replacement; size() > 0. No
   // allocation.
-  void Sample(Rng& rng, ReplayBatch& batch) const;
+  void Sample(Rng& rng, ReplayBatch& batch) const { Sample(rng, batch, 0, batch.size()); }
+  // The same for `count` columns from `column` on.
+  void Sample(Rng& rng, ReplayBatch& batch, Eigen::Index column, Eigen::Index count) const;
+  // Fills every sequence from a step on that is drawn likewise. No allocation.
+  void Sample(Rng& rng, SequenceBatch& batch) const;
   // Fills one column with the transition of a row for which IsStep.
   void Read(std::int64_t row, Eigen::Index column, ReplayBatch& batch) const;
+  // Fills one sequence from such a row on.
+  void Read(std::int64_t row, Eigen::Index sequence, SequenceBatch& batch) const;
 
   // The matrix of all steps of the episode before this row, bit for bit as it was accumulated, also
   // if the episode's beginning is no longer kept. Adds up at most anchor_every steps.
@@ -103,9 +158,8 @@ class Replay {
   // Bytes reserved for features and matrices.
   std::int64_t MatrixBytes() const;
 
-  void Save(const StateWriter& state) const;
   // UserError if the state is of a replay with other sizes or another lift.
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
 
  private:
   enum Flag : std::uint8_t {
@@ -123,11 +177,11 @@ class Replay {
   }
   std::uint8_t& Flags(std::int64_t row) const { return flags_.data[Slot(row)]; }
   bool HasMatrices() const { return config_.lift != nullptr; }
+  std::int64_t DrawStep(Rng& rng) const;
+  bool GoesOnWith(const ReplayState& state) const;
   void Push(const ReplayState& state, std::uint8_t flags);
   void EvictOldest();
-  template <typename File>
-  static void Visit(const File& file, const Replay& replay, std::int64_t used);
-  void RequireConsistent(const StateReader& state) const;
+  void RequireConsistent(const Archive& state) const;
 
   ReplayConfig config_;
   std::int64_t first_ = 0;

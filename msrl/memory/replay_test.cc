@@ -8,12 +8,15 @@
 #include <string>
 
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
 using ::msrl::testing::AllocationCount;
+using ::msrl::testing::Archived;
+using ::msrl::testing::Unarchive;
 using ::msrl::testing::UserErrorText;
 
 constexpr int kObservation = 3;
@@ -174,20 +177,6 @@ void AddToBoth(Replay& replay, std::vector<ModelRow>& model, const Source::Step&
   open = !step.terminated && !step.truncated;
 }
 
-std::string Encode(const Replay& replay) {
-  TensorFileBuilder builder;
-  replay.Save(StateWriter(builder));
-  return builder.Encode();
-}
-
-void Decode(const std::string& bytes, Replay& replay) {
-  const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-  std::set<std::string> used;
-  const StateReader reader(file, used);
-  replay.Load(reader);
-  reader.RequireAllUsed();
-}
-
 RC_GTEST_PROP(Replay, HoldsWhatANaiveListHolds, ()) {
   const bool one_hot = *rc::gen::arbitrary<bool>();
   const auto capacity = *rc::gen::inRange<std::int64_t>(2, 40);
@@ -201,10 +190,10 @@ RC_GTEST_PROP(Replay, HoldsWhatANaiveListHolds, ()) {
   bool open = false;
   for (int t = 0; t < steps; ++t) {
     if (t == reload_at) {
-      const std::string bytes = Encode(replay);
+      const std::string bytes = Archived(replay);
       Replay loaded(replay.config());
-      Decode(bytes, loaded);
-      RC_ASSERT(Encode(loaded) == bytes);
+      Unarchive(bytes, loaded);
+      RC_ASSERT(Archived(loaded) == bytes);
       replay = std::move(loaded);
     }
     AddToBoth(replay, model, source.Next(p_end), open);
@@ -213,7 +202,7 @@ RC_GTEST_PROP(Replay, HoldsWhatANaiveListHolds, ()) {
   if (replay.size() == 0) return;
   // two copies of a stream draw the same batch, before and after a round trip
   Replay loaded(replay.config());
-  Decode(Encode(replay), loaded);
+  Unarchive(Archived(replay), loaded);
   Rng a(1, "replay");
   Rng b(1, "replay");
   ReplayBatch x = replay.MakeBatch(16);
@@ -223,6 +212,178 @@ RC_GTEST_PROP(Replay, HoldsWhatANaiveListHolds, ()) {
   RC_ASSERT(x.row == y.row);
   RC_ASSERT(x.next_features == y.next_features);
   for (const std::int64_t row : x.row) RC_ASSERT(replay.IsStep(row));
+}
+
+// A sequence as the naive list has it: the steps from a row on, while there are any.
+void ExpectSequence(const SequenceBatch& batch, Index i, const std::vector<ModelRow>& model) {
+  const auto start = static_cast<std::size_t>(batch.row[static_cast<std::size_t>(i)]);
+  const bool first = start == 0 || !model[start - 1].step;
+  RC_ASSERT(batch.first[i] == (first ? 1.0f : 0.0f));
+  std::size_t row = start;
+  double nstep = 0.0;
+  double expected_nstep = 0.0;
+  for (Index t = 0; t <= batch.length(); ++t) {
+    const Index column = batch.Column(t) + i;
+    for (Index k = 0; k < kObservation; ++k) {
+      RC_ASSERT(batch.observation(k, column) ==
+                static_cast<float>(model[row].state.observation[static_cast<std::size_t>(k)]));
+    }
+    for (Index k = 0; k < kFeatures; ++k) {
+      RC_ASSERT(batch.features(k, column) ==
+                model[row].state.features[static_cast<std::size_t>(k)]);
+    }
+    if (t == batch.length()) break;
+    const std::optional<Source::Step>& step = model[row].step;
+    RC_ASSERT(batch.inside[column] == (step ? 1.0f : 0.0f));
+    RC_ASSERT(batch.reward[column] == (step ? static_cast<float>(step->reward) : 0.0f));
+    RC_ASSERT(batch.continues[column] == (step && !step->terminated ? 1.0f : 0.0f));
+    for (Index k = 0; k < kAction; ++k) {
+      RC_ASSERT(batch.action(k, column) ==
+                (step ? step->action[static_cast<std::size_t>(k)] : 0.0f));
+    }
+    nstep += std::pow(0.9, static_cast<double>(t)) * static_cast<double>(batch.reward[column]);
+    if (!step) continue;
+    expected_nstep += std::pow(0.9, static_cast<double>(row - start)) *
+                      static_cast<double>(static_cast<float>(step->reward));
+    ++row;
+  }
+  RC_ASSERT(batch.steps[static_cast<std::size_t>(i)] == static_cast<int>(row - start));
+  RC_ASSERT(nstep == expected_nstep);  // the sum of n-step returns
+}
+
+RC_GTEST_PROP(Replay, SequencesAreThoseOfANaiveList, ()) {
+  const auto capacity = *rc::gen::inRange<std::int64_t>(2, 40);
+  const double p_end = *rc::gen::element(0.0, 0.02, 0.2, 0.7);
+  const int steps = *rc::gen::inRange(1, 120);
+  const int length = *rc::gen::inRange(1, 12);
+  const int count = *rc::gen::inRange(1, 9);
+  Source source(TestLift(), false, *rc::gen::arbitrary<std::uint64_t>());
+  Replay replay(TestConfig(capacity, false, 4));
+  std::vector<ModelRow> model;
+  bool open = false;
+  for (int t = 0; t < steps; ++t) AddToBoth(replay, model, source.Next(p_end), open);
+  SequenceBatch batch = replay.MakeSequences(count, length);
+  RC_ASSERT(batch.sequences() == count);
+  RC_ASSERT(batch.length() == length);
+  Index place = 0;
+  for (std::int64_t row = replay.first_row(); row < replay.end_row(); ++row) {
+    if (!replay.IsStep(row)) continue;
+    replay.Read(row, place, batch);
+    RC_ASSERT(batch.row[static_cast<std::size_t>(place)] == row);
+    ExpectSequence(batch, place, model);
+    place = (place + 1) % count;
+  }
+
+  // drawn as single transitions are, before and after a round trip
+  Replay loaded(replay.config());
+  Unarchive(Archived(replay), loaded);
+  Rng a(1, "replay");
+  Rng b(1, "replay");
+  Rng c(1, "replay");
+  ReplayBatch single = replay.MakeBatch(count);
+  SequenceBatch again = loaded.MakeSequences(count, length);
+  replay.Sample(a, single);
+  replay.Sample(b, batch);
+  loaded.Sample(c, again);
+  RC_ASSERT(batch.row == single.row);
+  RC_ASSERT(a.state() == b.state());
+  for (Index i = 0; i < count; ++i) ExpectSequence(batch, i, model);
+  RC_ASSERT(again.row == batch.row);
+  RC_ASSERT(again.observation == batch.observation);
+  RC_ASSERT(again.reward == batch.reward);
+}
+
+RC_GTEST_PROP(Replay, PiecesAreThoseOfANaiveList, ()) {
+  // few different states, so that some steps go on by chance
+  struct Isolated {
+    double before, after;
+    float feature;
+    bool terminated;
+  };
+  const auto capacity = *rc::gen::inRange<std::int64_t>(2, 30);
+  const int steps = *rc::gen::inRange(1, 100);
+  const int reload_at = *rc::gen::inRange(0, 100);
+  Rng rng(*rc::gen::arbitrary<std::uint64_t>(), "pieces");
+  ReplayConfig config;
+  config.capacity = capacity;
+  config.observation_size = config.action_size = config.feature_size = 1;
+  config.pieces = true;
+  Replay replay(config);
+  std::vector<Isolated> all;
+  std::vector<bool> goes_on;
+  for (int t = 0; t < steps; ++t) {
+    if (t == reload_at) {
+      Replay loaded(config);
+      Unarchive(Archived(replay), loaded);
+      RC_ASSERT(Archived(loaded) == Archived(replay));
+      replay = std::move(loaded);
+    }
+    const Isolated one{static_cast<double>(rng.Index(3)), static_cast<double>(rng.Index(3)),
+                       static_cast<float>(rng.Index(2)), rng.Bernoulli(0.2)};
+    goes_on.push_back(!all.empty() && !all.back().terminated && all.back().after == one.before &&
+                      all.back().feature == one.feature);
+    all.push_back(one);
+    const auto number = static_cast<float>(t);
+    ReplayStep step;
+    step.before = {.observation = {&one.before, 1}, .features = {&one.feature, 1}};
+    step.after = {.observation = {&one.after, 1}, .features = {&one.feature, 1}};
+    step.action = {&number, 1};
+    step.reward = t;
+    step.terminated = one.terminated;
+    replay.Add(step);
+  }
+  // the newest are there, in order
+  RC_ASSERT(replay.size() >= std::min<std::int64_t>(steps, capacity / 2));
+  auto number = static_cast<std::size_t>(steps - replay.size());
+  ReplayBatch batch = replay.MakeBatch(1);
+  SequenceBatch sequence = replay.MakeSequences(1, 3);
+  for (std::int64_t row = replay.first_row(); row < replay.end_row(); ++row) {
+    if (!replay.IsStep(row)) continue;
+    const Isolated& one = all[number];
+    replay.Read(row, 0, batch);
+    RC_ASSERT(batch.action(0, 0) == static_cast<float>(number));
+    RC_ASSERT(batch.observation(0, 0) == static_cast<float>(one.before));
+    RC_ASSERT(batch.next_observation(0, 0) == static_cast<float>(one.after));
+    RC_ASSERT(batch.continues[0] == (one.terminated ? 0.0f : 1.0f));
+    replay.Read(row, 0, sequence);
+    int expected = 1;
+    while (expected < 3 && number + static_cast<std::size_t>(expected) < all.size() &&
+           goes_on[number + static_cast<std::size_t>(expected)]) {
+      ++expected;
+    }
+    RC_ASSERT(sequence.steps[0] == expected);
+    ++number;
+  }
+  RC_ASSERT(number == all.size());
+}
+
+TEST(Replay, DrawsInAFixedOrder) {
+  Source source(TestLift(), false, 3);
+  Replay replay(TestConfig(30, false, 4));
+  for (int t = 0; t < 100; ++t) replay.Add(Source::View(source.Next(0.2)));
+  Rng rng(1, "replay");
+  Rng plain = rng;
+  ReplayBatch batch = replay.MakeBatch(64);
+  replay.Sample(rng, batch);
+  std::vector<std::int64_t> rows;
+  while (rows.size() < 64) {
+    const std::int64_t row =
+        replay.first_row() + plain.Index(replay.end_row() - replay.first_row());
+    if (replay.IsStep(row)) rows.push_back(row);
+  }
+  EXPECT_EQ(batch.row, rows);
+  EXPECT_EQ(rng.state(), plain.state());
+}
+
+TEST(Replay, ABatchCanBeFilledFromTwo) {
+  Source source(TestLift(), false, 3);
+  Replay replay(TestConfig(30, false, 4));
+  for (int t = 0; t < 20; ++t) replay.Add(Source::View(source.Next(0.2)));
+  Rng rng(1, "replay");
+  ReplayBatch batch = replay.MakeBatch(8);
+  std::ranges::fill(batch.row, -1);
+  replay.Sample(rng, batch, 2, 5);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(batch.row[i] >= 0, i >= 2 && i < 7) << i;
 }
 
 TEST(Replay, SamplesUniformly) {
@@ -257,12 +418,14 @@ TEST(Replay, AddAndSampleDoNotAllocate) {
   for (int t = 0; t < 200; ++t) steps.push_back(source.Next(0.1));
   Replay replay(TestConfig(50, false, 8));
   ReplayBatch batch = replay.MakeBatch(32);
+  SequenceBatch sequences = replay.MakeSequences(4, 8);
   Rng rng(1, "replay");
   replay.Add(Source::View(steps[0]));
   const std::int64_t before = AllocationCount();
   for (std::size_t t = 1; t < steps.size(); ++t) {
     replay.Add(Source::View(steps[t]));
     replay.Sample(rng, batch);
+    replay.Sample(rng, sequences);
   }
   EXPECT_EQ(AllocationCount(), before);
 }
@@ -308,22 +471,22 @@ TEST(Replay, WithoutMatrices) {
   replay.Sample(rng, batch);
   EXPECT_EQ(batch.next_observation.row(0), (batch.observation.row(0).array() + 1).matrix());
   Replay loaded(config);
-  Decode(Encode(replay), loaded);
-  EXPECT_EQ(Encode(loaded), Encode(replay));
+  Unarchive(Archived(replay), loaded);
+  EXPECT_EQ(Archived(loaded), Archived(replay));
 }
 
 TEST(Replay, ForeignOrImpossibleStateIsRefused) {
   Source source(TestLift(), false, 3);
   Replay replay(TestConfig(20, false, 8));
   for (int t = 0; t < 30; ++t) replay.Add(Source::View(source.Next(0.1)));
-  const std::string bytes = Encode(replay);
+  const std::string bytes = Archived(replay);
   Replay other_capacity(TestConfig(21, false, 8));
-  EXPECT_NE(UserErrorText([&] { Decode(bytes, other_capacity); }).find("capacity"),
+  EXPECT_NE(UserErrorText([&] { Unarchive(bytes, other_capacity); }).find("capacity"),
             std::string::npos);
   ReplayConfig config = TestConfig(20, false, 8);
   config.lift = Lift::Make({LiftKind::kCompactNoReward, 8, 10, {}});
   Replay other_lift(config);
-  EXPECT_NE(UserErrorText([&] { Decode(bytes, other_lift); }).find("lift"), std::string::npos);
+  EXPECT_NE(UserErrorText([&] { Unarchive(bytes, other_lift); }).find("lift"), std::string::npos);
   EXPECT_EQ(other_lift.size(), 0);
   EXPECT_NE(UserErrorText([] {
               ReplayConfig bad;
@@ -352,7 +515,7 @@ TEST(Replay, ForeignOrImpossibleStateIsRefused) {
       }
     }
     try {
-      Decode(builder.Encode(), replay);
+      Unarchive(builder.Encode(), replay);
       ReplayBatch batch = replay.MakeBatch(8);
       Rng rng(1, "replay");
       replay.Sample(rng, batch);

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <set>
 #include <utility>
 
 #include "msrl/core/bytes.h"
@@ -45,6 +43,37 @@ double BytesNeeded(const SegmentLibraryConfig& config) {
                       64.0;
   return static_cast<double>(config.capacity) * (matrices + index + rest);
 }
+
+// A list as one value of an archive.
+struct PackedSlots {
+  std::vector<GeometrySlot>& slots;
+  void Save(ByteWriter& writer) const {
+    writer.U64(slots.size());
+    for (const GeometrySlot& slot : slots) {
+      writer.Text(slot.name);
+      writer.Double(slot.scale);
+    }
+  }
+  void Load(ByteReader& reader) {
+    slots.resize(static_cast<std::size_t>(reader.I64In(0, 4096)));
+    for (GeometrySlot& slot : slots) {
+      slot.name = reader.Text();
+      slot.scale = reader.FiniteDouble();
+    }
+  }
+};
+
+struct PackedTags {
+  std::vector<std::string>& tags;
+  void Save(ByteWriter& writer) const {
+    writer.U64(tags.size());
+    for (const std::string& tag : tags) writer.Text(tag);
+  }
+  void Load(ByteReader& reader) {
+    tags.clear();
+    for (std::uint64_t left = reader.U64(); left > 0; --left) tags.push_back(reader.Text());
+  }
+};
 
 }  // namespace
 
@@ -277,158 +306,98 @@ void SegmentLibrary::AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const {
   }
 }
 
-// The one list of tables that are stored as they are.
-template <typename File>
-void SegmentLibrary::Visit(const File& file, const SegmentLibrary& library) {
-  const auto table = [&](const char* name, const auto& t) {
-    file(name, std::span(t.data.get(), static_cast<std::size_t>(library.size_ * t.width)),
-         Shape{library.size_, t.width});
-  };
-  table("head_action", library.action_);
-  table("context", library.context_);
-  table("tail_observation", library.tail_observation_);
-  table("tail_geometry", library.tail_geometry_);
-  table("terminated", library.terminated_);
-  table("reward_sum", library.reward_sum_);
-  table("length", library.length_);
-  table("episode", library.episode_);
-  table("sequence", library.sequence_);
-  table("uses", library.uses_);
-  table("tag", library.tag_);
-}
-
-void SegmentLibrary::SaveConfig(const StateWriter& state) const {
-  state.Int("capacity", config_.capacity);
-  state.Text("policy", config_.policy);
-  state.Int("max_length", config_.max_length);
-  state.Int("context_size", config_.context_size);
-  state.Int("action_size", config_.action_size);
-  state.Int("observation_size", config_.observation_size);
-  state.Bool("discrete", config_.discrete);
-  state.Text("family", config_.family);
-  state.Int("exact_limit", config_.exact_limit);
-  const LiftSpec& spec = config_.lift->spec();
-  ByteWriter slots;
-  slots.U64(spec.slots.size());
-  for (const GeometrySlot& slot : spec.slots) {
-    slots.Text(slot.name);
-    slots.Double(slot.scale);
-  }
-  state.Text("lift/kind", LiftKindName(spec.kind));
-  state.Int("lift/d", spec.d);
-  state.Int("lift/q", spec.q);
-  state.Bytes("lift/slots", slots.bytes());
-  state.Word("lift/id", config_.lift->id().value);
-}
-
-SegmentLibraryConfig SegmentLibrary::LoadConfig(const StateReader& state) {
-  SegmentLibraryConfig config;
-  config.capacity = state.Int("capacity", 1, 1'000'000'000);
-  config.policy = state.Text("policy");
+void SegmentLibrary::VisitConfig(const Archive& state, SegmentLibraryConfig& config) {
+  state.Same("version", 1);
+  state.Int("capacity", config.capacity, 1, 1'000'000'000);
+  state.Text("policy", config.policy);
   if (std::ranges::find(kPolicies, config.policy) == kPolicies.end()) {
     state.Fail("policy", "is unknown");
   }
-  config.max_length = state.Int("max_length", 1, INT64_MAX);
-  config.context_size = static_cast<int>(state.Int("context_size", 1, kMaxSize));
-  config.action_size = static_cast<int>(state.Int("action_size", 1, kMaxSize));
-  config.observation_size = static_cast<int>(state.Int("observation_size", 1, kMaxSize));
-  config.discrete = state.Bool("discrete");
+  state.Int("max_length", config.max_length, 1);
+  state.Int("context_size", config.context_size, 1, kMaxSize);
+  state.Int("action_size", config.action_size, 1, kMaxSize);
+  state.Int("observation_size", config.observation_size, 1, kMaxSize);
+  state.Bool("discrete", config.discrete);
   if (config.discrete && config.action_size != 1) state.Fail("action_size", "is not 1");
-  config.family = state.Text("family");
-  config.exact_limit = state.Int("exact_limit", 1, INT64_MAX);
-  LiftSpec spec;
-  spec.kind = LiftKindFromName(state.Text("lift/kind"));
-  spec.d = state.Int("lift/d", 1, 4096);
-  spec.q = state.Int("lift/q", 0, 4096);
-  const std::vector<std::byte> slot_bytes = state.Bytes("lift/slots");
-  ByteReader slots(slot_bytes, "lift/slots");
-  const std::uint64_t slot_count = slots.U64();
-  if (slot_count > 4096) state.Fail("lift/slots", "are too many");
-  for (std::uint64_t i = 0; i < slot_count; ++i) {
-    GeometrySlot slot;
-    slot.name = slots.Text();
-    slot.scale = slots.FiniteDouble();
-    spec.slots.push_back(std::move(slot));
-  }
-  slots.RequireEnd();
-  config.lift = Lift::Make(std::move(spec));
-  if (state.Word("lift/id") != config.lift->id().value) {
-    state.Fail("lift/id", "is not that of the lift beside it");
-  }
-  return config;
+  state.Text("family", config.family);
+  state.Int("exact_limit", config.exact_limit, 1);
+  LiftSpec spec = state.loading() ? LiftSpec{} : config.lift->spec();
+  std::string kind(LiftKindName(spec.kind));
+  state.Text("lift/kind", kind);
+  spec.kind = LiftKindFromName(kind);
+  state.Int("lift/d", spec.d, 1, 4096);
+  state.Int("lift/q", spec.q, 0, 4096);
+  PackedSlots slots{spec.slots};
+  state.Packed("lift/slots", slots);
+  if (state.loading()) config.lift = Lift::Make(std::move(spec));
+  state.SameWord("lift/id", config.lift->id().value, "is not that of the lift beside it");
 }
 
 // Single steps and longer segments apart, each in the order of slots.
-void SegmentLibrary::SaveMatrices(const StateWriter& state) const {
-  const auto lengths = length_.Row(0).data();
-  const std::int64_t steps = std::count(lengths, lengths + size_, 1);
-  const Index m = config_.lift->m();
-  if (steps == size_) {
-    state.View("psi", std::span<const double>(psi_.data.get(), static_cast<std::size_t>(steps * m)),
-               {steps, m});
-  } else {
-    std::vector<double> psi;
-    psi.reserve(static_cast<std::size_t>(steps * m));
-    for (std::int64_t slot = 0; slot < size_; ++slot) {
-      if (lengths[slot] == 1) psi.insert(psi.end(), psi_.Row(slot).begin(), psi_.Row(slot).end());
-    }
-    state.Copy("psi", std::span<const double>(psi), {steps, m});
-  }
-  if (config_.max_length == 1) return;
-  std::vector<double> matrices;
-  matrices.reserve(static_cast<std::size_t>((size_ - steps) * matrix_.width));
-  for (std::int64_t slot = 0; slot < size_; ++slot) {
-    if (lengths[slot] == 1) continue;
-    matrices.insert(matrices.end(), matrix_.Row(slot).begin(), matrix_.Row(slot).end());
-  }
-  state.Copy("matrix", std::span<const double>(matrices), {size_ - steps, matrix_.width});
-}
-
-void SegmentLibrary::LoadMatrices(const StateReader& state) {
+void SegmentLibrary::VisitMatrices(const Archive& state) {
   const std::int64_t* const lengths = length_.data.get();
   const std::int64_t steps = std::count(lengths, lengths + size_, 1);
-  const auto spread = [&](const char* name, const LazyTable<double>& table, std::int64_t rows,
-                          bool single) {
+  const auto visit = [&](const char* name, LazyTable<double>& table, std::int64_t rows,
+                         bool single) {
+    if (rows == size_ && !state.loading()) return table.Visit(state, name, rows);
     std::vector<double> values(static_cast<std::size_t>(rows * table.width));
-    state.Into(name, values, {rows, table.width});
+    double* next = values.data();
+    const auto each = [&](const auto& move) {
+      for (std::int64_t slot = 0; slot < size_; ++slot) {
+        if ((lengths[slot] == 1) != single) continue;
+        move(slot, table.Row(slot), std::span(next, table.Row(slot).size()));
+        next += table.width;
+      }
+    };
+    if (!state.loading()) {
+      each([](std::int64_t, std::span<double> row, std::span<double> value) {
+        std::ranges::copy(row, value.begin());
+      });
+    }
+    state.Temporary(name, values, {rows, table.width});
+    if (!state.loading()) return;
     if (!AllFinite(std::span<const double>(values))) state.Fail(name, "has a bad number");
-    const double* next = values.data();
-    for (std::int64_t slot = 0; slot < size_; ++slot) {
-      if ((lengths[slot] == 1) != single) continue;
-      std::copy_n(next, table.width, table.Row(slot).begin());
-      next += table.width;
+    each([&](std::int64_t slot, std::span<double> row, std::span<double> value) {
+      std::ranges::copy(value, row.begin());
       // M_11, or the constant of psi
-      if (table.Row(slot).back() != static_cast<double>(lengths[slot])) {
+      if (row.back() != static_cast<double>(lengths[slot])) {
         state.Fail(name, StrCat("of slot ", slot, " has another length than it is said to have"));
       }
-    }
+    });
   };
-  spread("psi", psi_, steps, true);
-  if (config_.max_length > 1) spread("matrix", matrix_, size_ - steps, false);
+  visit("psi", psi_, steps, true);
+  if (config_.max_length > 1) visit("matrix", matrix_, size_ - steps, false);
 }
 
-void SegmentLibrary::Save(const StateWriter& state) const {
-  state.Int("version", 1);
-  SaveConfig(state);
-  state.Int("offered", offered_);
-  ByteWriter tags;
-  tags.U64(tags_.size());
-  for (const std::string& tag : tags_) tags.Text(tag);
-  state.Bytes("tags", tags.bytes());
-  Visit(
-      [&state](const char* name, auto values, Shape shape) {
-        state.View(name, std::span<const typename decltype(values)::value_type>(values),
-                   std::move(shape));
-      },
-      *this);
-  SaveMatrices(state);
-  if (index_ != nullptr) index_->Save(state.Child("index"));
+// All but the configuration.
+void SegmentLibrary::VisitContents(const Archive& state) {
+  state.Int("offered", offered_, 0, std::int64_t{1} << 60);
+  if (state.loading()) size_ = std::min(offered_, config_.capacity);
+  PackedTags tags{tags_};
+  state.Packed("tags", tags);
+  action_.Visit(state, "head_action", size_);
+  context_.Visit(state, "context", size_);
+  tail_observation_.Visit(state, "tail_observation", size_);
+  tail_geometry_.Visit(state, "tail_geometry", size_);
+  terminated_.Visit(state, "terminated", size_);
+  reward_sum_.Visit(state, "reward_sum", size_);
+  length_.Visit(state, "length", size_);
+  episode_.Visit(state, "episode", size_);
+  sequence_.Visit(state, "sequence", size_);
+  uses_.Visit(state, "uses", size_);
+  tag_.Visit(state, "tag", size_);
+  if (state.loading()) RequireConsistent(state);
+  VisitMatrices(state);
+  if (index_ != nullptr) index_->Visit(state.Child("index"), context_, sequence_, size_);
+  if (!state.loading()) return;
+  const std::int64_t size = std::exchange(size_, 0);
+  for (; size_ < size;) PutIntoBlock(size_++);
+  if (policy_ == Policy::kByValue && size == config_.capacity) BuildHeap();
 }
 
-SegmentLibrary SegmentLibrary::FromState(const StateReader& state,
-                                         const LibraryLoadOptions& options) {
-  state.Int("version", 1, 1);
-  SegmentLibraryConfig config = LoadConfig(state);
+SegmentLibrary SegmentLibrary::FromState(const Archive& state, const LibraryLoadOptions& options) {
+  SegmentLibraryConfig config;
+  VisitConfig(state, config);
   if (!options.family.empty() && options.family != config.family) {
     state.Fail("family", StrCat("is '", config.family, "', not '", options.family, "'"));
   }
@@ -448,31 +417,11 @@ SegmentLibrary SegmentLibrary::FromState(const StateReader& state,
                StrCat("is ", config.capacity, ": more memory than ", options.max_bytes, " bytes"));
   }
   SegmentLibrary library(std::move(config));
-  library.offered_ = state.Int("offered", 0, std::int64_t{1} << 60);
-  library.size_ = std::min(library.offered_, library.config_.capacity);
-  const std::vector<std::byte> tag_bytes = state.Bytes("tags");
-  ByteReader tags(tag_bytes, "tags");
-  for (std::uint64_t left = tags.U64(); left > 0; --left) library.tags_.push_back(tags.Text());
-  tags.RequireEnd();
-  Visit([&state](const char* name, auto values,
-                 const Shape& shape) { state.Into(name, values, shape); },
-        library);
-  library.RequireConsistent(state);
-  library.LoadMatrices(state);
-  const std::int64_t size = std::exchange(library.size_, 0);
-  for (; library.size_ < size;) library.PutIntoBlock(library.size_++);
-  if (library.policy_ == Policy::kByValue && size == library.config_.capacity) library.BuildHeap();
-  if (library.index_ != nullptr) {
-    std::vector<std::int64_t> oldest_first(static_cast<std::size_t>(size));
-    std::iota(oldest_first.begin(), oldest_first.end(), 0);
-    std::ranges::sort(oldest_first, {},
-                      [&](std::int64_t slot) { return library.sequence_.data[slot]; });
-    library.index_->Load(state.Child("index"), library.context_, oldest_first);
-  }
+  library.VisitContents(state);
   return library;
 }
 
-void SegmentLibrary::RequireConsistent(const StateReader& state) const {
+void SegmentLibrary::RequireConsistent(const Archive& state) const {
   const auto each = [&](const char* name, const auto& table, const auto& good) {
     for (std::int64_t slot = 0; slot < size_; ++slot) {
       for (const auto value : table.Row(slot)) {
@@ -508,7 +457,12 @@ void SegmentLibrary::RequireConsistent(const StateReader& state) const {
   }
 }
 
-void SegmentLibrary::Load(const StateReader& state) {
+void SegmentLibrary::Visit(const Archive& state) {
+  if (!state.loading()) {
+    VisitConfig(state, config_);
+    VisitContents(state);
+    return;
+  }
   LibraryLoadOptions options;
   options.max_bytes = INT64_MAX;
   SegmentLibrary loaded = FromState(state, options);
@@ -531,7 +485,7 @@ void SegmentLibrary::Load(const StateReader& state) {
 }
 
 void SegmentLibrary::Write(TensorFileBuilder& file) const {
-  Save(StateWriter(file));
+  Archive(file).Save(*this);
   file.SetMetadata("format", kFormat);
   file.SetMetadata("lift_id", config_.lift->id().ToString());
   file.SetMetadata("lift", config_.lift->Describe());
@@ -558,8 +512,7 @@ SegmentLibrary SegmentLibrary::FromFile(const TensorFile& file, const LibraryLoa
   if (format == file.metadata().end() || format->second != kFormat) {
     throw UserError(StrCat(file.source(), ": not a segment library"));
   }
-  std::set<std::string> used;
-  const StateReader state(file, used);
+  const Archive state(file);
   SegmentLibrary library = FromState(state, options);
   state.RequireAllUsed();
   return library;

@@ -134,11 +134,10 @@ class SegmentLibrary {
   void AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const;
 
   // Everything, the index included: a loaded library goes on bit for bit.
-  void Save(const StateWriter& state) const;
   // UserError unless the state is whole and of a library with this configuration.
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
   // A library with the configuration that the state names.
-  static SegmentLibrary FromState(const StateReader& state, const LibraryLoadOptions& options = {});
+  static SegmentLibrary FromState(const Archive& state, const LibraryLoadOptions& options = {});
 
   // A file (docs/file-formats.md): the state with a heading. Parse and LoadFile take it whole or
   // refuse it with a UserError.
@@ -168,13 +167,10 @@ class SegmentLibrary {
   template <typename Predicate>
   void Scan(std::span<const float> context, std::int64_t first_slot,
             internal::NearestCollector& nearest, const Predicate& may_offer) const;
-  template <typename File>
-  static void Visit(const File& file, const SegmentLibrary& library);
-  void SaveConfig(const StateWriter& state) const;
-  static SegmentLibraryConfig LoadConfig(const StateReader& state);
-  void SaveMatrices(const StateWriter& state) const;
-  void LoadMatrices(const StateReader& state);
-  void RequireConsistent(const StateReader& state) const;
+  static void VisitConfig(const Archive& state, SegmentLibraryConfig& config);
+  void VisitContents(const Archive& state);
+  void VisitMatrices(const Archive& state);
+  void RequireConsistent(const Archive& state) const;
   void Write(TensorFileBuilder& file) const;
   static SegmentLibrary FromFile(const TensorFile& file, const LibraryLoadOptions& options);
 

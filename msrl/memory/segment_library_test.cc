@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -18,6 +17,7 @@
 
 #include "msrl/memory/context_scan.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::msrl::testing::AllocationCount;
+using ::msrl::testing::Archived;
+using ::msrl::testing::Unarchive;
 using ::msrl::testing::UserErrorText;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -102,20 +104,6 @@ Owned DrawSegment(const SegmentLibraryConfig& config, Rng& rng, bool coarse = fa
   s.reward_sum = coarse ? static_cast<double>(rng.Index(3)) : rng.Normal();
   s.episode = rng.Index(10);
   return s;
-}
-
-std::string Encode(const SegmentLibrary& library) {
-  TensorFileBuilder builder;
-  library.Save(StateWriter(builder));
-  return builder.Encode();
-}
-
-void Decode(const std::string& bytes, SegmentLibrary& library) {
-  const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-  std::set<std::string> used;
-  const StateReader reader(file, used);
-  library.Load(reader);
-  reader.RequireAllUsed();
 }
 
 SegmentLibrary ParseFile(const std::string& bytes, const LibraryLoadOptions& options = {}) {
@@ -208,10 +196,10 @@ RC_GTEST_PROP(SegmentLibrary, HoldsAndFindsWhatANaiveListDoes, ()) {
   std::vector<Kept> model;
   for (int n = 0; n < adds; ++n) {
     if (n == reload_at) {
-      const std::string bytes = Encode(library);
+      const std::string bytes = Archived(library);
       SegmentLibrary loaded(config);
-      Decode(bytes, loaded);
-      RC_ASSERT(Encode(loaded) == bytes);
+      Unarchive(bytes, loaded);
+      RC_ASSERT(Archived(loaded) == bytes);
       library = std::move(loaded);
     }
     const Owned segment = DrawSegment(config, rng, coarse);
@@ -417,12 +405,12 @@ TEST(SegmentLibrary, AnotherLiftOrFamilyIsRefused) {
 }
 
 TEST(SegmentLibrary, StateOfAnotherConfigurationIsRefused) {
-  const std::string bytes = Encode(Filled(TestConfig(20), 30));
+  const std::string bytes = Archived(Filled(TestConfig(20), 30));
   const auto text = [&](const std::function<void(SegmentLibraryConfig&)>& change) {
     SegmentLibraryConfig config = TestConfig(20);
     change(config);
     SegmentLibrary library(config);
-    const std::string error = UserErrorText([&] { Decode(bytes, library); });
+    const std::string error = UserErrorText([&] { Unarchive(bytes, library); });
     EXPECT_EQ(library.size(), error == "no error" ? 20 : 0);
     return error;
   };
@@ -646,10 +634,10 @@ TEST_P(IndexedTest, FindsNearlyAllNeighboursHoweverManyWereReplaced) {
 TEST_P(IndexedTest, GoesOnBitForBitAfterLoading) {
   for (const int adds : {0, 50, 700, 300, 450}) {
     AddTo(library_, adds);
-    const std::string bytes = Encode(library_);
+    const std::string bytes = Archived(library_);
     SegmentLibrary loaded(Config());
-    Decode(bytes, loaded);
-    ASSERT_TRUE(Encode(loaded) == bytes) << adds;
+    Unarchive(bytes, loaded);
+    ASSERT_TRUE(Archived(loaded) == bytes) << adds;
     const Rng rng = rng_;
     const Rng policy_rng = policy_rng_;
     const std::vector<float> walk = walk_;
@@ -658,7 +646,7 @@ TEST_P(IndexedTest, GoesOnBitForBitAfterLoading) {
     policy_rng_ = policy_rng;
     walk_ = walk;
     AddTo(loaded, 200);
-    ASSERT_TRUE(Encode(loaded) == Encode(library_)) << adds;
+    ASSERT_TRUE(Archived(loaded) == Archived(library_)) << adds;
     std::vector<Neighbour> a(8);
     std::vector<Neighbour> b(8);
     for (int i = 0; i < 20; ++i) {

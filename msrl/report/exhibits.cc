@@ -4,7 +4,6 @@
 #include <charconv>
 #include <memory>
 #include <numeric>
-#include <set>
 
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/msrl/obstruction_proxy.h"
@@ -82,7 +81,7 @@ MatrixExhibit PlayEpisode(const RunDirectory& directory) {
   return exhibit;
 }
 
-LibraryExhibit ShowLibrary(const StateReader& state) {
+LibraryExhibit ShowLibrary(const Archive& state) {
   const SegmentLibrary library = SegmentLibrary::FromState(state);
   LibraryExhibit exhibit{.size = library.size(), .capacity = library.config().capacity};
   std::vector<std::int64_t> slots(static_cast<std::size_t>(library.size()));
@@ -115,13 +114,14 @@ std::optional<double> SettingNumber(const RunSpec& spec, std::string_view key) {
 }
 
 // Empty while nothing was judged.
-std::optional<ObstructionExhibit> ShowObstruction(const StateReader& state, const RunSpec& spec) {
+std::optional<ObstructionExhibit> ShowObstruction(const Archive& state, const RunSpec& spec) {
   constexpr auto kWindow = static_cast<std::size_t>(ObstructionProxy::kWindow);
   std::vector<double> probability(kWindow);
   std::vector<std::uint8_t> obstructed(kWindow);
-  const auto judged = static_cast<std::size_t>(state.Int("judged", 0, ObstructionProxy::kWindow));
-  state.Into("judged_probability", std::span(probability), {ObstructionProxy::kWindow});
-  state.Into("judged_obstructed", std::span(obstructed), {ObstructionProxy::kWindow});
+  std::size_t judged = 0;
+  state.Int("judged", judged, 0, ObstructionProxy::kWindow);
+  state.Array("judged_probability", probability);
+  state.Array("judged_obstructed", obstructed);
   probability.resize(judged);
   obstructed.resize(judged);
   if (judged == 0) return std::nullopt;
@@ -160,13 +160,12 @@ void ShowRun(const RunRecords& records, const RunScore& score, Exhibits& exhibit
   if (!checkpoint) throw UserError("no checkpoint");
   exhibits.matrices.push_back(PlayEpisode(directory));
   exhibits.matrices.back().of = &score;
-  std::set<std::string> used;
-  const StateReader agent = StateReader(*checkpoint, used).Child("agent");
-  if (const StateReader library = agent.Child("library"); library.Has("capacity")) {
+  const Archive agent = Archive(*checkpoint).Child("agent");
+  if (const Archive library = agent.Child("library"); library.Has("capacity")) {
     exhibits.libraries.push_back(ShowLibrary(library));
     exhibits.libraries.back().of = &score;
   }
-  if (const StateReader proxy = agent.Child("proxy"); proxy.Has("judged")) {
+  if (const Archive proxy = agent.Child("proxy"); proxy.Has("judged")) {
     if (auto exhibit = ShowObstruction(proxy, directory.spec())) {
       exhibit->of = &score;
       exhibits.obstructions.push_back(std::move(*exhibit));

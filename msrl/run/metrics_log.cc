@@ -21,10 +21,6 @@ double WallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::uint64_t SizeIn(const std::optional<StateReader>& state, const char* name) {
-  return state ? static_cast<std::uint64_t>(state->Int(name, 0, INT64_MAX)) : 0;
-}
-
 // The length up to the last whole line; a killed process may have left half of one.
 std::uint64_t WholeLines(const fs::path& path) {
   if (!fs::exists(path)) return 0;
@@ -35,10 +31,16 @@ std::uint64_t WholeLines(const fs::path& path) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const fs::path& folder, const std::optional<StateReader>& state)
-    : metrics_(folder / "metrics.jsonl", SizeIn(state, "metrics_bytes")),
-      evals_(folder / "evals.jsonl", SizeIn(state, "evals_bytes")),
-      events_(folder / "events.out.tfevents.0.msrl", SizeIn(state, "events_bytes")),
+void LogSizes::Visit(const Archive& state) {
+  state.Int("metrics_bytes", metrics);
+  state.Int("evals_bytes", evals);
+  state.Int("events_bytes", events);
+}
+
+MetricsLog::MetricsLog(const fs::path& folder, const LogSizes& sizes)
+    : metrics_(folder / "metrics.jsonl", static_cast<std::uint64_t>(sizes.metrics)),
+      evals_(folder / "evals.jsonl", static_cast<std::uint64_t>(sizes.evals)),
+      events_(folder / "events.out.tfevents.0.msrl", static_cast<std::uint64_t>(sizes.events)),
       timing_(folder / "timing.jsonl", WholeLines(folder / "timing.jsonl")) {
   if (events_.size() == 0) events_.Append(EncodeEventHeader(WallTime()));
 }
@@ -99,11 +101,10 @@ void MetricsLog::Speed(std::int64_t step, double seconds, double steps_per_secon
   timing_.Append(line.dump() + "\n");
 }
 
-void MetricsLog::Save(const StateWriter& state) {
+LogSizes MetricsLog::Sync() {
   for (AppendFile* file : {&metrics_, &evals_, &events_}) file->Sync();
-  state.Int("metrics_bytes", static_cast<std::int64_t>(metrics_.size()));
-  state.Int("evals_bytes", static_cast<std::int64_t>(evals_.size()));
-  state.Int("events_bytes", static_cast<std::int64_t>(events_.size()));
+  const auto size = [](const AppendFile& file) { return static_cast<std::int64_t>(file.size()); };
+  return {size(metrics_), size(evals_), size(events_)};
 }
 
 }  // namespace msrl

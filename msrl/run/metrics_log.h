@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +18,21 @@ namespace msrl {
 
 using Scalars = std::vector<std::pair<std::string, double>>;
 
+// Bytes of the files that are cut when a run is taken up again.
+struct LogSizes {
+  std::int64_t metrics = 0;
+  std::int64_t evals = 0;
+  std::int64_t events = 0;
+
+  void Visit(const Archive& state);
+};
+
 // What is written depends on the run alone, with two exceptions that hold all wall-clock times:
 // timing.jsonl and the time stamps of TensorBoard's file.
 class MetricsLog {
  public:
-  // Files are cut to what they held when `state` was saved, or emptied.
-  MetricsLog(const std::filesystem::path& folder, const std::optional<StateReader>& state);
+  // Cuts the files to these sizes.
+  MetricsLog(const std::filesystem::path& folder, const LogSizes& sizes);
 
   // RunError that names the metric, if a value is not finite.
   void Metrics(std::int64_t step, const Scalars& scalars);
@@ -33,8 +41,8 @@ class MetricsLog {
   void Started(std::int64_t step);
   void Speed(std::int64_t step, double seconds, double steps_per_second);
 
-  // Brings all to the disk, then notes how long the files are.
-  void Save(const StateWriter& state);
+  // Brings all to the disk; how long the files are.
+  LogSizes Sync();
 
  private:
   void Events(std::int64_t step, const Scalars& scalars);

@@ -1,6 +1,5 @@
 #include "msrl/run/runner.h"
 
-#include <set>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -44,26 +43,35 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
     const std::string contents = directory_.ReadInit();
     agent_->Initialise(std::as_bytes(std::span(contents)), "the run's initialisation");
   }
-  log_ = std::make_unique<MetricsLog>(directory_.path(), std::nullopt);
+  log_ = std::make_unique<MetricsLog>(directory_.path(), LogSizes{});
   env_->Reset(resets_.NextU64());
   tracker_.Begin(*env_);
 }
 
+void Runner::Visit(const Archive& root) {
+  const Archive state = root.Child("run");
+  state.Same("step", step_);
+  state.Int("episodes", episodes_, 0, step_);
+  state.Int("last_eval", last_eval_, -1, step_);
+  state.Random("resets", resets_);
+  state.Random("policy", policy_);
+  means_.Visit(state.Child("means"));
+  std::vector<std::byte> env;
+  if (!state.loading()) env = env_->Snapshot();
+  state.Bytes("env", env);
+  if (state.loading()) env_->Restore(env);
+  tracker_.Visit(state.Child("tracker"), *env_);
+  agent_->Visit(root.Child("agent"));
+  LogSizes log;
+  if (!state.loading()) log = log_->Sync();
+  log.Visit(state.Child("log"));
+  if (state.loading()) log_ = std::make_unique<MetricsLog>(directory_.path(), log);
+}
+
 void Runner::Load(const TensorFile& checkpoint) {
-  std::set<std::string> used;
-  const StateReader root(checkpoint, used);
-  const StateReader state = root.Child("run");
   step_ = RequireCheckpoint(checkpoint, spec_.Fingerprint());
-  state.Int("step", step_, step_);
-  episodes_ = state.Int("episodes", 0, step_);
-  last_eval_ = state.Int("last_eval", -1, step_);
-  resets_ = state.Random("resets");
-  policy_ = state.Random("policy");
-  means_.Load(state.Child("means"));
-  env_->Restore(state.Bytes("env"));
-  tracker_.Load(state.Child("tracker"), *env_);
-  agent_->Load(root.Child("agent"));
-  log_ = std::make_unique<MetricsLog>(directory_.path(), state.Child("log"));
+  const Archive root(checkpoint);
+  Visit(root);
   root.RequireAllUsed();
   directory_.SetAsideAfter(step_);
   last_checkpoint_ = step_;
@@ -71,18 +79,7 @@ void Runner::Load(const TensorFile& checkpoint) {
 
 void Runner::Checkpoint() {
   TensorFileBuilder file;
-  const StateWriter root(file);
-  const StateWriter state = root.Child("run");
-  state.Int("step", step_);
-  state.Int("episodes", episodes_);
-  state.Int("last_eval", last_eval_);
-  state.Random("resets", resets_);
-  state.Random("policy", policy_);
-  means_.Save(state.Child("means"));
-  state.Bytes("env", env_->Snapshot());
-  tracker_.Save(state.Child("tracker"));
-  agent_->Save(root.Child("agent"));
-  log_->Save(state.Child("log"));
+  Visit(Archive(file));
   directory_.WriteCheckpoint(step_, file);
   last_checkpoint_ = step_;
   checkpoint_time_ = std::chrono::steady_clock::now();
@@ -213,8 +210,7 @@ std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& 
   const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
   std::unique_ptr<Agent> agent =
       MakeAgent(parts.find_agent(spec.agent), env->spec(), spec.agent_settings, spec.seed);
-  std::set<std::string> used;
-  agent->Load(StateReader(*checkpoint, used).Child("agent"));
+  agent->Visit(Archive(*checkpoint).Child("agent"));
   return agent;
 }
 

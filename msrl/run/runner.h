@@ -55,6 +55,7 @@ class Runner {
   const Agent& agent() const { return *agent_; }
 
  private:
+  void Visit(const Archive& root);
   void Load(const TensorFile& checkpoint);
   void Checkpoint();
   RunOutcome Loop();

@@ -97,20 +97,12 @@ class LinearAgent : public Agent {
     RequireFinite("linear weights", weights_);
   }
   void DrainMetrics(MetricSink& sink) override { means_.Drain(sink); }
-  void Save(const StateWriter& state) const override {
-    state.View("weights", std::span<const float>(weights_),
-               {static_cast<std::int64_t>(weights_.size())});
+  void Visit(const Archive& state) override {
+    state.Array("weights", weights_);
     state.Int("updates", updates_);
     state.Random("draws", draws_);
-    replay_.Save(state.Child("replay"));
-    means_.Save(state.Child("means"));
-  }
-  void Load(const StateReader& state) override {
-    state.Into("weights", std::span(weights_), {static_cast<std::int64_t>(weights_.size())});
-    updates_ = state.Int("updates", 0, INT64_MAX);
-    draws_ = state.Random("draws");
-    replay_.Load(state.Child("replay"));
-    means_.Load(state.Child("means"));
+    replay_.Visit(state.Child("replay"));
+    means_.Visit(state.Child("means"));
   }
 
  private:

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "msrl/agents/agent.h"
 #include "msrl/files/state.h"
 #include "msrl/memory/replay.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/plain_learning.h"
 #include "msrl/testing/tolerance.h"
 
@@ -72,13 +72,10 @@ class MetricMap : public MetricSink {
 // A tensor of floats as a checkpoint of an agent or a part of it has it, e.g. "critic_adam/mean".
 template <typename Saveable>
 Doubles Saved(const Saveable& saveable, const std::string& name, std::size_t size) {
-  TensorFileBuilder builder;
-  saveable.Save(StateWriter(builder));
-  const std::string bytes = builder.Encode();
+  const std::string bytes = Archived(saveable);
   const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-  std::set<std::string> used;
   std::vector<float> values(size);
-  StateReader(file, used).Into(name, std::span(values), {static_cast<std::int64_t>(size)});
+  Archive(file).Array(name, values);
   return AsDoubles(values);
 }
 

@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/core/check.h"
@@ -34,6 +34,19 @@ struct Parts {
     config.one_hot_code = true;
     config.anchor_every = 8;
     return config;
+  }
+
+  void Visit(const msrl::Archive& state) {
+    replay.Visit(state.Child("replay"));
+    msrl::ReplayBatch batch = replay.MakeBatch(4);
+    if (replay.size() > 0) replay.Sample(rng, batch);
+    if (replay.size() > 0) replay.RebuildMatrix(batch.row[0]);
+    means.Visit(state.Child("means"));
+    std::vector<std::byte> snapshot = env->Snapshot();
+    state.Bytes("env", snapshot);
+    if (state.loading()) env->Restore(snapshot);
+    tracker.Visit(state.Child("tracker"), *env);
+    state.Random("rng", rng);
   }
 
   void Play(int steps) {
@@ -77,12 +90,7 @@ std::string GoodCheckpoint() {
   parts.Begin(1);
   parts.Play(60);
   msrl::TensorFileBuilder builder;
-  const msrl::StateWriter state(builder);
-  state.Bytes("env", parts.env->Snapshot());
-  state.Random("rng", parts.rng);
-  parts.tracker.Save(state.Child("tracker"));
-  parts.replay.Save(state.Child("replay"));
-  parts.means.Save(state.Child("means"));
+  parts.Visit(msrl::Archive(builder));
   builder.SetMetadata("format", "msrl-checkpoint");
   std::string file = builder.Encode();
   // without the checksum, or nothing would get past it
@@ -103,17 +111,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     const msrl::TensorFile file = msrl::TensorFile::Parse(std::as_bytes(std::span(bytes)), "input");
-    std::set<std::string> used;
-    const msrl::StateReader state(file, used);
+    const msrl::Archive state(file);
     static Parts parts;
-    parts.replay.Load(state.Child("replay"));
-    msrl::ReplayBatch batch = parts.replay.MakeBatch(4);
-    if (parts.replay.size() > 0) parts.replay.Sample(parts.rng, batch);
-    if (parts.replay.size() > 0) parts.replay.RebuildMatrix(batch.row[0]);
-    parts.means.Load(state.Child("means"));
-    parts.env->Restore(state.Bytes("env"));
-    parts.tracker.Load(state.Child("tracker"), *parts.env);
-    parts.rng = state.Random("rng");
+    parts.Visit(state);
     state.RequireAllUsed();
     msrl::RequireCheckpoint(file, 1);
   } catch (const msrl::UserError&) {

@@ -185,30 +185,15 @@ ConstMatrixMap Critic::QNow(const ConstMatrixRef& observation, const ConstMatrix
   return {now_q_.data(), now_q_.rows(), count};
 }
 
-void Critic::Save(const StateWriter& state) const {
-  SaveNetwork(state.Child("critic"), residual_);
-  SaveNetwork(state.Child("critic_target"), residual_target_);
-  SaveAdam(state.Child("critic_adam"), adam_);
+void Critic::Visit(const Archive& state) {
+  VisitNetwork(state.Child("critic"), residual_);
+  VisitNetwork(state.Child("critic_target"), residual_target_);
+  VisitAdam(state.Child("critic_adam"), adam_);
   if (!branch_) return;
-  SaveNetwork(state.Child("branch"), branch_->network());
-  SaveNetwork(state.Child("branch_target"), branch_target_->network());
-  SaveAdam(state.Child("branch_adam"), *branch_adam_);
-  if (!source_.empty()) {
-    state.View("branch_source", source_, {static_cast<std::int64_t>(source_.size())});
-  }
-}
-
-void Critic::Load(const StateReader& state) {
-  LoadNetwork(state.Child("critic"), residual_);
-  LoadNetwork(state.Child("critic_target"), residual_target_);
-  LoadAdam(state.Child("critic_adam"), adam_);
-  if (!branch_) return;
-  LoadNetwork(state.Child("branch"), branch_->network());
-  LoadNetwork(state.Child("branch_target"), branch_target_->network());
-  LoadAdam(state.Child("branch_adam"), *branch_adam_);
-  if (!source_.empty()) {
-    state.Into("branch_source", source_, {static_cast<std::int64_t>(source_.size())});
-  }
+  VisitNetwork(state.Child("branch"), branch_->network());
+  VisitNetwork(state.Child("branch_target"), branch_target_->network());
+  VisitAdam(state.Child("branch_adam"), *branch_adam_);
+  if (!source_.empty()) state.Array("branch_source", source_);
 }
 
 }  // namespace msrl

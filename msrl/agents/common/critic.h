@@ -82,8 +82,7 @@ class Critic {
   const ValueBranch& target_branch() const { return *branch_target_; }
   const std::optional<BranchSettings>& branch_settings() const { return settings_; }
 
-  void Save(const StateWriter& state) const;
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
 
  private:
   void LearnBranch(double learning_rate, double tau);

@@ -1,7 +1,6 @@
 #include "msrl/agents/common/networks.h"
 
 #include <cmath>
-#include <limits>
 
 #include "msrl/core/check.h"
 
@@ -13,34 +12,21 @@ Shape ShapeOf(const NamedTensor& tensor) {
   return {tensor.columns, tensor.rows};
 }
 
-Shape Flat(std::span<const float> values) { return {static_cast<std::int64_t>(values.size())}; }
-
 }  // namespace
 
-void SaveNetwork(const StateWriter& state, const Mlp& network) {
+void VisitNetwork(const Archive& state, Mlp& network) {
   for (const NamedTensor& tensor : network.tensors()) {
-    state.View(tensor.name, network.parameters().subspan(tensor.offset, tensor.size()),
-               ShapeOf(tensor));
+    state.Array(tensor.name, network.parameters().subspan(tensor.offset, tensor.size()),
+                ShapeOf(tensor));
   }
 }
 
-void LoadNetwork(const StateReader& state, Mlp& network) {
-  for (const NamedTensor& tensor : network.tensors()) {
-    state.Into(tensor.name, network.parameters().subspan(tensor.offset, tensor.size()),
-               ShapeOf(tensor));
-  }
-}
-
-void SaveAdam(const StateWriter& state, const Adam& adam) {
-  state.View("mean", adam.mean(), Flat(adam.mean()));
-  state.View("variance", adam.variance(), Flat(adam.variance()));
-  state.Int("steps", adam.step_count());
-}
-
-void LoadAdam(const StateReader& state, Adam& adam) {
-  state.Into("mean", adam.mean(), Flat(adam.mean()));
-  state.Into("variance", adam.variance(), Flat(adam.variance()));
-  adam.set_step_count(state.Int("steps", 0, std::numeric_limits<std::int64_t>::max()));
+void VisitAdam(const Archive& state, Adam& adam) {
+  state.Array("mean", adam.mean());
+  state.Array("variance", adam.variance());
+  std::int64_t steps = adam.step_count();
+  state.Int("steps", steps);
+  if (state.loading()) adam.set_step_count(steps);
 }
 
 void RequireFiniteGradients(std::string_view network, std::span<const float> gradients) {

@@ -13,12 +13,8 @@ namespace msrl {
 
 // Tensor by tensor under their names. Weights are stored column by column, so a file shows them as
 // in x out.
-void SaveNetwork(const StateWriter& state, const Mlp& network);
-// RunError-free: UserError on other names or shapes, or values that are not finite.
-void LoadNetwork(const StateReader& state, Mlp& network);
-
-void SaveAdam(const StateWriter& state, const Adam& adam);
-void LoadAdam(const StateReader& state, Adam& adam);
+void VisitNetwork(const Archive& state, Mlp& network);
+void VisitAdam(const Archive& state, Adam& adam);
 
 // RunError that names the network, unless all gradients are finite: what is finite before Adam's
 // step is so after it.

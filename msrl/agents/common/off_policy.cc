@@ -1,7 +1,6 @@
 #include "msrl/agents/common/off_policy.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "msrl/core/check.h"
 
@@ -104,16 +103,10 @@ const ReplayBatch& OffPolicyMemory::Sample() {
   return batch_;
 }
 
-void OffPolicyMemory::Save(const StateWriter& state) const {
-  replay_.Save(state.Child("replay"));
+void OffPolicyMemory::Visit(const Archive& state) {
+  replay_.Visit(state.Child("replay"));
   state.Random("random", rng_);
   state.Int("steps", steps_);
-}
-
-void OffPolicyMemory::Load(const StateReader& state) {
-  replay_.Load(state.Child("replay"));
-  rng_ = state.Random("random");
-  steps_ = state.Int("steps", 0, std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace msrl

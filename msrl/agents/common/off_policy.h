@@ -62,8 +62,7 @@ class OffPolicyMemory {
 
   std::int64_t steps() const { return steps_; }
   const Replay& replay() const { return replay_; }
-  void Save(const StateWriter& state) const;
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
 
  private:
   OffPolicyConfig config_;

@@ -131,16 +131,10 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   critic_.Learn(d_q_, config_.learning_rate, config_.tau);
 }
 
-void Dqn::Save(const StateWriter& state) const {
-  memory_.Save(state.Child("memory"));
-  critic_.Save(state);
-  metrics_.Save(state.Child("metrics"));
-}
-
-void Dqn::Load(const StateReader& state) {
-  memory_.Load(state.Child("memory"));
-  critic_.Load(state);
-  metrics_.Load(state.Child("metrics"));
+void Dqn::Visit(const Archive& state) {
+  memory_.Visit(state.Child("memory"));
+  critic_.Visit(state);
+  metrics_.Visit(state.Child("metrics"));
 }
 
 }  // namespace msrl

@@ -18,8 +18,7 @@ class FixedAgent : public Agent {
   void Observe(const Experience&) override {}
   void Update() override {}
   void DrainMetrics(MetricSink&) override {}
-  void Save(const StateWriter&) const override {}
-  void Load(const StateReader&) override {}
+  void Visit(const Archive&) override {}
 };
 
 // Uniform over the actions, or over [-1, 1]^n.

@@ -112,18 +112,11 @@ void Msrl::DrainMetrics(MetricSink& sink) {
   if (planner_) planner_->DrainMetrics(sink);
 }
 
-void Msrl::Save(const StateWriter& state) const {
-  base_->Save(state);
-  state.Int("took_over", took_over_ ? 1 : 0);
-  metrics_.Save(state.Child("msrl_metrics"));
-  if (planner_) planner_->Save(state);
-}
-
-void Msrl::Load(const StateReader& state) {
-  base_->Load(state);
-  took_over_ = state.Int("took_over", 0, 1) != 0;
-  metrics_.Load(state.Child("msrl_metrics"));
-  if (planner_) planner_->Load(state);
+void Msrl::Visit(const Archive& state) {
+  base_->Visit(state);
+  state.Bool("took_over", took_over_);
+  metrics_.Visit(state.Child("msrl_metrics"));
+  if (planner_) planner_->Visit(state);
 }
 
 }  // namespace msrl

@@ -87,8 +87,7 @@ class Msrl : public Agent {
   void Initialise(std::span<const std::byte> contents, std::string_view source) override;
   std::string TakeNotice() override;
   void DrainMetrics(MetricSink& sink) override;
-  void Save(const StateWriter& state) const override;
-  void Load(const StateReader& state) override;
+  void Visit(const Archive& state) override;
 
   const CriticAgent& base() const { return *base_; }
   const std::optional<Planner>& planner() const { return planner_; }

@@ -14,14 +14,17 @@
 #include "msrl/agents/sac/sac.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/agent_update.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
+using ::msrl::testing::Archived;
 using ::msrl::testing::AsDoubles;
 using ::msrl::testing::Doubles;
 using ::msrl::testing::Saved;
+using ::msrl::testing::Unarchive;
 using ::msrl::testing::UserErrorText;
 using Settings = std::vector<std::string>;
 
@@ -30,12 +33,6 @@ class Collected : public MetricSink {
   void Add(std::string_view name, double value) override { values[std::string(name)] = value; }
   std::map<std::string, double> values;
 };
-
-std::string StateOf(const Agent& agent) {
-  TensorFileBuilder builder;
-  agent.Save(StateWriter(builder));
-  return builder.Encode();
-}
 
 // An agent in its environment.
 class Play {
@@ -98,8 +95,8 @@ std::unique_ptr<Agent> Make(const std::string& id, const std::string& env,
 
 // Every number of the base's state is in that of the other, under the same name.
 void ExpectSameState(const Agent& base, const Agent& other) {
-  const std::string base_bytes = StateOf(base);
-  const std::string other_bytes = StateOf(other);
+  const std::string base_bytes = Archived(base);
+  const std::string other_bytes = Archived(other);
   const TensorFile a = TensorFile::Parse(std::as_bytes(std::span(base_bytes)), "base");
   const TensorFile b = TensorFile::Parse(std::as_bytes(std::span(other_bytes)), "other");
   for (const TensorInfo& tensor : a.tensors()) {
@@ -377,13 +374,10 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
     EXPECT_GT(planner.proxy().obstructed_count(), 2);
     EXPECT_GT(planner.proxy().realizable_count(), 2);
 
-    const std::string bytes = StateOf(*play.agent_);
+    const std::string bytes = Archived(*play.agent_);
     auto loaded = make(99);  // another seed, and never initialised
-    const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-    std::set<std::string> used;
-    loaded->Load(StateReader(file, used));
-    StateReader(file, used).RequireAllUsed();
-    EXPECT_EQ(StateOf(*loaded), bytes);
+    Unarchive(bytes, *loaded);
+    EXPECT_EQ(Archived(*loaded), bytes);
     EXPECT_EQ(Saved(*loaded, "branch_source", Parameters(SourceBranch()).size()),
               Parameters(SourceBranch()));
 
@@ -412,7 +406,7 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
         env->Reset(resets.NextU64());
         tracker.Begin(*env);
       }
-      states[which] = StateOf(agent);
+      states[which] = Archived(agent);
     }
     EXPECT_EQ(actions[0], actions[1]);
     EXPECT_EQ(states[0], states[1]);

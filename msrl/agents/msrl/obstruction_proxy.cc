@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "msrl/agents/common/networks.h"
 #include "msrl/agents/common/off_policy.h"
@@ -19,7 +18,6 @@ constexpr int kPredictChunk = 64;
 constexpr float kGapGain = 4.0F;
 // Weight of the belief that half of the candidates are obstructed, in judged candidates.
 constexpr double kPriorCount = 20.0;
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 void RequireIn(const char* setting, double value, double low, double high) {
   if (!(value >= low && value <= high)) {
@@ -50,19 +48,6 @@ float Sigmoid(float logit) { return 1.0F / (1.0F + std::exp(-logit)); }
 // log(1 + exp(x)) without overflow
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
-// Puts the environment back, whatever happens.
-class Excursion {
- public:
-  explicit Excursion(Env& env) : env_(env), before_(env.Snapshot()) {}
-  ~Excursion() { env_.Restore(before_); }
-  Excursion(const Excursion&) = delete;
-  Excursion& operator=(const Excursion&) = delete;
-
- private:
-  Env& env_;
-  std::vector<std::byte> before_;
-};
-
 }  // namespace
 
 void RequireValid(const ObstructionConfig& config) {
@@ -91,29 +76,6 @@ bool OutcomeDiffers(std::span<const double> real, std::span<const double> foreto
     if (!(std::abs(real[i] - foretold[i]) <= tolerance)) return true;
   }
   return false;
-}
-
-std::optional<bool> SimulationCheck::Obstructed(Env& env, std::span<const ActionBuffer> actions,
-                                                std::span<const double> tail_geometry) {
-  const Excursion excursion(env);
-  for (std::size_t t = 0; t < actions.size(); ++t) {
-    const StepResult result = env.Step(actions[t].view());
-    ++simulated_steps_;
-    if (t + 1 == actions.size()) break;
-    if (result.terminated) return true;
-    if (result.truncated) return std::nullopt;
-  }
-  const EnvView real = env.geometry();
-  return OutcomeDiffers({real.data(), static_cast<std::size_t>(real.size())}, tail_geometry,
-                        tolerance_);
-}
-
-void SimulationCheck::Save(const StateWriter& state) const {
-  state.Int("simulated_steps", simulated_steps_);
-}
-
-void SimulationCheck::Load(const StateReader& state) {
-  simulated_steps_ = state.Int("simulated_steps", 0, kMost);
 }
 
 ObstructionProxy::Junction ObstructionProxy::JunctionOf(const MatrixFeatures& features) {
@@ -315,67 +277,38 @@ void ObstructionProxy::DrainMetrics(MetricSink& sink) {
   sink.Add("obstruction/base_rate", static_cast<double>(judged_positives_) / judged_);
 }
 
-void ObstructionProxy::Save(const StateWriter& state) const {
-  SaveNetwork(state.Child("network"), network_);
-  SaveAdam(state.Child("adam"), adam_);
+void ObstructionProxy::Visit(const Archive& state) {
+  // a ring that is not full has never come round
+  const auto next = [](const Archive& where, const char* name, int& place, int size, int capacity) {
+    const bool full = size == capacity;
+    where.Int(name, place, full ? 0 : size, full ? capacity - 1 : size);
+  };
+  VisitNetwork(state.Child("network"), network_);
+  VisitAdam(state.Child("adam"), adam_);
   state.Random("random", rng_);
-  ByteWriter normalizer;
-  normalizer_.Save(normalizer);
-  state.Bytes("normalizer", normalizer.bytes());
+  state.Packed("normalizer", normalizer_);
   constexpr std::array kNames{"obstructed", "realized", "real"};
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    const StateWriter child = state.Child(kNames[kind]);
-    const Ring& ring = rings_[kind];
-    child.Int("size", ring.size);
-    child.Int("next", ring.next);
-    child.View("examples",
-               std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
-                                                   static_cast<std::size_t>(ring.examples.rows())),
-               {ring.size, ring.examples.rows()});
-  }
-  state.Int("steps", steps_);
-  state.Int("updates", updates_);
-  state.Int("judged", judged_);
-  state.Int("next_judged", next_judged_);
-  state.View("judged_probability", std::span<const double>(judged_probability_), {kWindow});
-  state.View("judged_obstructed", std::span<const std::uint8_t>(judged_obstructed_), {kWindow});
-  metrics_.Save(state.Child("metrics"));
-}
-
-void ObstructionProxy::Load(const StateReader& state) {
-  LoadNetwork(state.Child("network"), network_);
-  LoadAdam(state.Child("adam"), adam_);
-  rng_ = state.Random("random");
-  const std::vector<std::byte> bytes = state.Bytes("normalizer");
-  ByteReader normalizer(bytes, "normaliser of the obstruction proxy");
-  normalizer_.Load(normalizer);
-  normalizer.RequireEnd();
-  constexpr std::array kNames{"obstructed", "realized", "real"};
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    const StateReader child = state.Child(kNames[kind]);
+    const Archive child = state.Child(kNames[kind]);
     Ring& ring = rings_[kind];
-    const std::int64_t capacity = ring.examples.cols();
-    ring.size = static_cast<int>(child.Int("size", 0, capacity));
-    // a ring that is not full has never come round
-    const bool full = ring.size == capacity;
-    ring.next =
-        static_cast<int>(child.Int("next", full ? 0 : ring.size, full ? capacity - 1 : ring.size));
+    const auto capacity = static_cast<int>(ring.examples.cols());
+    child.Int("size", ring.size, 0, capacity);
+    next(child, "next", ring.next, ring.size, capacity);
     const auto values =
-        std::span(ring.examples.data(), static_cast<std::size_t>(ring.size) *
-                                            static_cast<std::size_t>(ring.examples.rows()));
-    child.Into("examples", values, {ring.size, ring.examples.rows()});
-    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+        Flat(ring.examples).first(static_cast<std::size_t>(ring.size * ring.examples.rows()));
+    child.Array("examples", values, {ring.size, ring.examples.rows()});
+    if (state.loading() && !std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
       child.Fail("examples", "holds a number that is not finite");
     }
   }
-  steps_ = state.Int("steps", 0, kMost);
-  updates_ = state.Int("updates", 0, kMost);
-  judged_ = static_cast<int>(state.Int("judged", 0, kWindow));
-  const bool full = judged_ == kWindow;
-  next_judged_ =
-      static_cast<int>(state.Int("next_judged", full ? 0 : judged_, full ? kWindow - 1 : judged_));
-  state.Into("judged_probability", std::span(judged_probability_), {kWindow});
-  state.Into("judged_obstructed", std::span(judged_obstructed_), {kWindow});
+  state.Int("steps", steps_);
+  state.Int("updates", updates_);
+  state.Int("judged", judged_, 0, kWindow);
+  next(state, "next_judged", next_judged_, judged_, kWindow);
+  state.Array("judged_probability", judged_probability_);
+  state.Array("judged_obstructed", judged_obstructed_);
+  metrics_.Visit(state.Child("metrics"));
+  if (!state.loading()) return;
   judged_positives_ = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(judged_); ++i) {
     if (!(judged_probability_[i] >= 0.0 && judged_probability_[i] <= 1.0)) {
@@ -386,7 +319,6 @@ void ObstructionProxy::Load(const StateReader& state) {
     }
     judged_positives_ += judged_obstructed_[i];
   }
-  metrics_.Load(state.Child("metrics"));
 }
 
 }  // namespace msrl

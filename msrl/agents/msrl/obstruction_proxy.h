@@ -19,7 +19,6 @@
 
 #include "msrl/agents/metrics.h"
 #include "msrl/core/rng.h"
-#include "msrl/env/env.h"
 #include "msrl/files/state.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/mlp.h"
@@ -68,28 +67,6 @@ void RequireValid(const ObstructionConfig& config);
 // everywhere, so one tolerance serves all tasks. Sizes must be equal.
 bool OutcomeDiffers(std::span<const double> real, std::span<const double> foretold,
                     double tolerance);
-
-// The dear check: tries a composition in the environment itself and puts everything back.
-class SimulationCheck {
- public:
-  explicit SimulationCheck(double tolerance) : tolerance_(tolerance) {}
-
-  // Plays the actions from the present state and compares with the tail's geometry (kGeometrySize).
-  // True also if the episode terminates before the last action. Empty if a time limit cuts it
-  // before: then nothing is known. The environment is afterwards as before, also after an
-  // exception.
-  std::optional<bool> Obstructed(Env& env, std::span<const ActionBuffer> actions,
-                                 std::span<const double> tail_geometry);
-  // Steps that were simulated; they are not part of any budget, so they have to be reported.
-  std::int64_t simulated_steps() const { return simulated_steps_; }
-
-  void Save(const StateWriter& state) const;
-  void Load(const StateReader& state);
-
- private:
-  double tolerance_;
-  std::int64_t simulated_steps_ = 0;
-};
 
 class ObstructionProxy {
  public:
@@ -145,9 +122,8 @@ class ObstructionProxy {
   // and loss (since the last call).
   void DrainMetrics(MetricSink& sink);
 
-  void Save(const StateWriter& state) const;
-  // Into a proxy made with the same sizes and settings; UserError on what does not fit.
-  void Load(const StateReader& state);
+  // Reading is into a proxy made with the same sizes and settings; UserError on what does not fit.
+  void Visit(const Archive& state);
 
  private:
   // Realized candidates and real continuations are kept apart, so that neither crowds out the

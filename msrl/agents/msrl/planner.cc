@@ -283,20 +283,12 @@ void Planner::DrainMetrics(MetricSink& sink) {
   if (settings_.obstruction) proxy_.DrainMetrics(sink);
 }
 
-void Planner::Save(const StateWriter& state) const {
-  library_.Save(state.Child("library"));
-  proxy_.Save(state.Child("proxy"));
+void Planner::Visit(const Archive& state) {
+  library_.Visit(state.Child("library"));
+  proxy_.Visit(state.Child("proxy"));
   state.Random("library_random", rng_);
   state.Int("episode", episode_);
-  metrics_.Save(state.Child("planner_metrics"));
-}
-
-void Planner::Load(const StateReader& state) {
-  library_.Load(state.Child("library"));
-  proxy_.Load(state.Child("proxy"));
-  rng_ = state.Random("library_random");
-  episode_ = state.Int("episode", 0, std::numeric_limits<std::int64_t>::max());
-  metrics_.Load(state.Child("planner_metrics"));
+  metrics_.Visit(state.Child("planner_metrics"));
 }
 
 }  // namespace msrl

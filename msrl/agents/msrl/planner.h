@@ -78,8 +78,7 @@ class Planner {
     return settings_.obstruction ? proxy_.parameter_count() : 0;
   }
   void DrainMetrics(MetricSink& sink);
-  void Save(const StateWriter& state) const;
-  void Load(const StateReader& state);
+  void Visit(const Archive& state);
 
  private:
   int FindFutures(const Situation& situation);

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "msrl/testing/agent_update.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
+using ::msrl::testing::Archived;
 using ::msrl::testing::Doubles;
 using ::msrl::testing::SmallSpec;
 using ::msrl::testing::UserErrorText;
@@ -49,8 +51,7 @@ class KnownValues : public CriticAgent {
   std::int64_t parameter_count() const override { return 0; }
   void Update() override {}
   void DrainMetrics(MetricSink&) override {}
-  void Save(const StateWriter&) const override {}
-  void Load(const StateReader&) override {}
+  void Visit(const Archive&) override {}
   Critic& critic() override { return NotAsked<Critic&>(); }
   const Critic& critic() const override { return NotAsked<const Critic&>(); }
   OffPolicyMemory& memory() override { return NotAsked<OffPolicyMemory&>(); }
@@ -233,11 +234,6 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
     for (std::int64_t t = rng_.Index(4); t > 0; --t) z.AddStep(RandomSegment().psi);
     return z;
   }
-  static std::string StateOf(const Planner& planner) {
-    TensorFileBuilder builder;
-    planner.Save(StateWriter(builder));
-    return builder.Encode();
-  }
   static std::int64_t Uses(const Planner& planner) {
     std::int64_t uses = 0;
     for (std::int64_t slot = 0; slot < planner.library().size(); ++slot) {
@@ -375,7 +371,7 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
   Planner planner = Make(settings);
   KnownValues values(discrete());
   Fill(40, planner);
-  const std::string before = StateOf(planner);
+  const std::string before = Archived(planner);
   int overrides = 0;
   for (int i = 0; i < 50; ++i) {
     const double choice = RandomChoice();
@@ -385,16 +381,16 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
     overrides += ChoiceOf(out) != choice ? 1 : 0;
   }
   EXPECT_GT(overrides, 5);
-  EXPECT_EQ(StateOf(planner), before);
+  EXPECT_EQ(Archived(planner), before);
   // nor does a step afterwards learn from what was planned
   Observe(RandomSegment(), planner);
   EXPECT_EQ(planner.proxy().obstructed_count() + planner.proxy().realizable_count(), 0);
   // the other side: planning while exploring is counted
   ActionBuffer out = Buffer(0.0);
   const SegmentMatrix z = RandomPrefix();
-  const std::string stepped = StateOf(planner);
+  const std::string stepped = Archived(planner);
   planner.Improve(View(State{}, z), /*exploring=*/true, values, out);
-  EXPECT_NE(StateOf(planner), stepped);
+  EXPECT_NE(Archived(planner), stepped);
 }
 
 INSTANTIATE_TEST_SUITE_P(Actions, PlannerTest, ::testing::Bool(),

@@ -57,8 +57,9 @@ void ClipNorm(std::initializer_list<std::span<float>> parts, double most) {
 }  // namespace
 
 void GeneralizedAdvantages(std::span<const float> rewards, std::span<const float> values,
-                           std::span<const float> next_values, std::span<const char> terminated,
-                           std::span<const char> ended, double gamma, double lambda,
+                           std::span<const float> next_values,
+                           std::span<const std::uint8_t> terminated,
+                           std::span<const std::uint8_t> ended, double gamma, double lambda,
                            std::span<float> advantages) {
   double next = 0.0;
   for (std::size_t t = rewards.size(); t-- > 0;) {
@@ -300,78 +301,32 @@ void Ppo::TrainOn(int first) {
   metrics_.Add(kClipped, clipped);
 }
 
-// The steps of a rollout that is not complete, and what the last Act chose.
-template <typename Self, typename Visit>
-void Ppo::VisitRollout(Self& self, const Visit& visit) {
-  visit("observations", self.observations_);
-  visit("next_observations", self.next_observations_);
-  visit("actions", self.actions_);
-  visit("chosen", self.chosen_);
-}
-
-void Ppo::Save(const StateWriter& state) const {
-  SaveNetwork(state.Child("actor"), actor_);
-  SaveNetwork(state.Child("critic"), critic_);
-  SaveAdam(state.Child("actor_adam"), actor_adam_);
-  SaveAdam(state.Child("critic_adam"), critic_adam_);
-  SaveAdam(state.Child("log_std_adam"), log_std_adam_);
-  state.View("log_std", log_std_, {static_cast<std::int64_t>(log_std_.size())});
+void Ppo::Visit(const Archive& state) {
+  const auto matrix = [&state](const char* name, Eigen::MatrixXf& values) {
+    state.Array(name, Flat(values), {values.cols(), values.rows()});
+  };
+  VisitNetwork(state.Child("actor"), actor_);
+  VisitNetwork(state.Child("critic"), critic_);
+  VisitAdam(state.Child("actor_adam"), actor_adam_);
+  VisitAdam(state.Child("critic_adam"), critic_adam_);
+  VisitAdam(state.Child("log_std_adam"), log_std_adam_);
+  state.Array("log_std", log_std_);
   state.Random("shuffle", shuffle_rng_);
-  for (const auto& [name, statistics] :
-       {std::pair{"observation_statistics", &observation_statistics_},
-        std::pair{"return_statistics", &return_statistics_}}) {
-    ByteWriter writer;
-    statistics->Save(writer);
-    state.Bytes(name, writer.bytes());
-  }
+  state.Packed("observation_statistics", observation_statistics_);
+  state.Packed("return_statistics", return_statistics_);
   state.Double("running_return", running_return_);
-  state.Int("filled", filled_);
-  VisitRollout(*this, [&](const char* name, const Eigen::MatrixXf& matrix) {
-    state.View(name, {matrix.data(), static_cast<std::size_t>(matrix.size())},
-               {matrix.cols(), matrix.rows()});
-  });
-  const auto steps = static_cast<std::int64_t>(rewards_.size());
-  state.View("rewards", rewards_, {steps});
-  state.View("log_prob", log_prob_, {steps});
-  state.Bytes("terminated", std::as_bytes(std::span(terminated_)));
-  state.Bytes("ended", std::as_bytes(std::span(ended_)));
+  // the steps of a rollout that is not complete, and what the last Act chose
+  state.Int("filled", filled_, 0, config_.rollout_steps - 1);
+  matrix("observations", observations_);
+  matrix("next_observations", next_observations_);
+  matrix("actions", actions_);
+  matrix("chosen", chosen_);
+  state.Array("rewards", rewards_);
+  state.Array("log_prob", log_prob_);
+  state.Array("terminated", terminated_);
+  state.Array("ended", ended_);
   state.Double("chosen_log_prob", chosen_log_prob_);
-  metrics_.Save(state.Child("metrics"));
-}
-
-void Ppo::Load(const StateReader& state) {
-  LoadNetwork(state.Child("actor"), actor_);
-  LoadNetwork(state.Child("critic"), critic_);
-  LoadAdam(state.Child("actor_adam"), actor_adam_);
-  LoadAdam(state.Child("critic_adam"), critic_adam_);
-  LoadAdam(state.Child("log_std_adam"), log_std_adam_);
-  state.Into("log_std", log_std_, {static_cast<std::int64_t>(log_std_.size())});
-  shuffle_rng_ = state.Random("shuffle");
-  for (const auto& [name, statistics] :
-       {std::pair{"observation_statistics", &observation_statistics_},
-        std::pair{"return_statistics", &return_statistics_}}) {
-    const std::vector<std::byte> bytes = state.Bytes(name);
-    ByteReader reader(bytes, name);
-    statistics->Load(reader);
-    reader.RequireEnd();
-  }
-  running_return_ = state.Double("running_return");
-  filled_ = static_cast<int>(state.Int("filled", 0, config_.rollout_steps - 1));
-  VisitRollout(*this, [&](const char* name, Eigen::MatrixXf& matrix) {
-    state.Into(name, Flat(matrix), {matrix.cols(), matrix.rows()});
-  });
-  const auto steps = static_cast<std::int64_t>(rewards_.size());
-  state.Into("rewards", rewards_, {steps});
-  state.Into("log_prob", log_prob_, {steps});
-  for (const auto& [name, flags] :
-       {std::pair{"terminated", &terminated_}, std::pair{"ended", &ended_}}) {
-    const std::vector<std::byte> bytes = state.Bytes(name);
-    if (bytes.size() != flags->size()) state.Fail(name, "has another length");
-    std::transform(bytes.begin(), bytes.end(), flags->begin(),
-                   [](std::byte b) { return b == std::byte{0} ? char{0} : char{1}; });
-  }
-  chosen_log_prob_ = static_cast<float>(state.Double("chosen_log_prob"));
-  metrics_.Load(state.Child("metrics"));
+  metrics_.Visit(state.Child("metrics"));
 }
 
 }  // namespace msrl

@@ -52,8 +52,9 @@ struct PpoConfig {
 // A_t = delta_t + gamma lambda (1 - ended_t) A_{t+1}
 // ended: terminated or truncated. All of one length; the last entry has no A_{t+1}.
 void GeneralizedAdvantages(std::span<const float> rewards, std::span<const float> values,
-                           std::span<const float> next_values, std::span<const char> terminated,
-                           std::span<const char> ended, double gamma, double lambda,
+                           std::span<const float> next_values,
+                           std::span<const std::uint8_t> terminated,
+                           std::span<const std::uint8_t> ended, double gamma, double lambda,
                            std::span<float> advantages);
 
 class Ppo : public Agent {
@@ -66,16 +67,12 @@ class Ppo : public Agent {
   void Observe(const Experience& experience) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
-  void Save(const StateWriter& state) const override;
-  void Load(const StateReader& state) override;
+  void Visit(const Archive& state) override;
 
   const Mlp& actor() const { return actor_; }
   const Mlp& critic() const { return critic_; }
 
  private:
-  template <typename Self, typename Visit>
-  static void VisitRollout(Self& self, const Visit& visit);
-
   void Normalize(const ConstMatrixRef& observations, MatrixRef out) const;
   float ScaledReward(const Experience& experience);
   void FillValues(const Eigen::MatrixXf& observations, std::span<float> out);
@@ -99,7 +96,7 @@ class Ppo : public Agent {
   int filled_ = 0;
   Eigen::MatrixXf observations_, next_observations_, actions_;
   std::vector<float> rewards_, log_prob_;
-  std::vector<char> terminated_, ended_;
+  std::vector<std::uint8_t> terminated_, ended_;
 
   // what the last Act chose before it was clipped
   Eigen::MatrixXf chosen_;

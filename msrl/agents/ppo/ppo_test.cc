@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "msrl/testing/agent_update.h"
+#include "msrl/testing/archived.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -327,15 +328,12 @@ TEST(Ppo, NormalisesWhatItSaw) {
   ExpectNear(Saved(agent, "rewards", 2 * kSteps), expected, "rewards");
 
   // rows of a rollout that are stored as steps x entries
-  TensorFileBuilder builder;
-  agent.Save(StateWriter(builder));
-  const std::string bytes = builder.Encode();
+  const std::string bytes = Archived(agent);
   const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
-  std::set<std::string> used;
   std::vector<float> seen(3 * 2 * kSteps);
   std::vector<float> next(3 * 2 * kSteps);
-  StateReader(file, used).Into("observations", std::span(seen), {2 * kSteps, 3});
-  StateReader(file, used).Into("next_observations", std::span(next), {2 * kSteps, 3});
+  Archive(file).Array("observations", seen, {2 * kSteps, 3});
+  Archive(file).Array("next_observations", next, {2 * kSteps, 3});
   for (std::size_t i = 0; i < 3; ++i) {
     Doubles entries;
     for (std::size_t t = 0; t < kSteps; ++t) {
@@ -353,8 +351,9 @@ TEST(Ppo, NormalisesWhatItSaw) {
 TEST(GeneralizedAdvantages, KnownExample) {
   const std::vector<float> rewards{1, 1, 1};
   const std::vector<float> values{0.5F, 0.6F, 0.7F};
-  const auto check = [&](const std::vector<float>& next_values, const std::vector<char>& terminated,
-                         const std::vector<char>& ended, const Doubles& expected) {
+  const auto check = [&](const std::vector<float>& next_values,
+                         const std::vector<std::uint8_t>& terminated,
+                         const std::vector<std::uint8_t>& ended, const Doubles& expected) {
     std::vector<float> advantages(3);
     GeneralizedAdvantages(rewards, values, next_values, terminated, ended, 0.99, 0.95, advantages);
     ExpectNear(AsDoubles(advantages), expected, "advantages", 1e-6);

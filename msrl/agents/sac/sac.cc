@@ -176,26 +176,15 @@ void Sac::UpdateAlpha() {
   alpha_adam_.Step(log_alpha_, {&gradient, 1}, config_.alpha_learning_rate);
 }
 
-void Sac::Save(const StateWriter& state) const {
-  memory_.Save(state.Child("memory"));
+void Sac::Visit(const Archive& state) {
+  memory_.Visit(state.Child("memory"));
   state.Random("noise", noise_rng_);
-  SaveNetwork(state.Child("actor"), actor_);
-  critic_.Save(state);
-  SaveAdam(state.Child("actor_adam"), actor_adam_);
-  SaveAdam(state.Child("alpha_adam"), alpha_adam_);
-  state.View("log_alpha", log_alpha_, {1});
-  metrics_.Save(state.Child("metrics"));
-}
-
-void Sac::Load(const StateReader& state) {
-  memory_.Load(state.Child("memory"));
-  noise_rng_ = state.Random("noise");
-  LoadNetwork(state.Child("actor"), actor_);
-  critic_.Load(state);
-  LoadAdam(state.Child("actor_adam"), actor_adam_);
-  LoadAdam(state.Child("alpha_adam"), alpha_adam_);
-  state.Into("log_alpha", log_alpha_, {1});
-  metrics_.Load(state.Child("metrics"));
+  VisitNetwork(state.Child("actor"), actor_);
+  critic_.Visit(state);
+  VisitAdam(state.Child("actor_adam"), actor_adam_);
+  VisitAdam(state.Child("alpha_adam"), alpha_adam_);
+  state.Array("log_alpha", log_alpha_);
+  metrics_.Visit(state.Child("metrics"));
 }
 
 }  // namespace msrl

@@ -1,7 +1,6 @@
 #include "msrl/agents/td3/td3.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
@@ -146,26 +145,15 @@ void Td3::UpdateActor(const ReplayBatch& batch) {
                    actor_target_.parameters(), config_.tau);
 }
 
-void Td3::Save(const StateWriter& state) const {
-  memory_.Save(state.Child("memory"));
+void Td3::Visit(const Archive& state) {
+  memory_.Visit(state.Child("memory"));
   state.Random("noise", noise_rng_);
   state.Int("updates", updates_);
-  SaveNetwork(state.Child("actor"), actor_);
-  SaveNetwork(state.Child("actor_target"), actor_target_);
-  critic_.Save(state);
-  SaveAdam(state.Child("actor_adam"), actor_adam_);
-  metrics_.Save(state.Child("metrics"));
-}
-
-void Td3::Load(const StateReader& state) {
-  memory_.Load(state.Child("memory"));
-  noise_rng_ = state.Random("noise");
-  updates_ = state.Int("updates", 0, std::numeric_limits<std::int64_t>::max());
-  LoadNetwork(state.Child("actor"), actor_);
-  LoadNetwork(state.Child("actor_target"), actor_target_);
-  critic_.Load(state);
-  LoadAdam(state.Child("actor_adam"), actor_adam_);
-  metrics_.Load(state.Child("metrics"));
+  VisitNetwork(state.Child("actor"), actor_);
+  VisitNetwork(state.Child("actor_target"), actor_target_);
+  critic_.Visit(state);
+  VisitAdam(state.Child("actor_adam"), actor_adam_);
+  metrics_.Visit(state.Child("metrics"));
 }
 
 }  // namespace msrl

@@ -41,8 +41,7 @@ class Td3 : public CriticAgent {
                    std::span<float> v) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
-  void Save(const StateWriter& state) const override;
-  void Load(const StateReader& state) override;
+  void Visit(const Archive& state) override;
 
   // One update on a given batch of config.batch_size transitions.
   void UpdateOn(const ReplayBatch& batch);
