@@ -157,6 +157,7 @@ std::int64_t Replay::DrawStep(Rng& rng) const {
 }
 
 void Replay::Sample(Rng& rng, ReplayBatch& batch, Index column, Index count) const {
+  MSRL_CHECK(column >= 0 && count >= 0 && column + count <= batch.size());
   for (const Index end = column + count; column < end; ++column) {
     Read(DrawStep(rng), column, batch);
   }

@@ -39,8 +39,12 @@ struct Parts {
   void Visit(const msrl::Archive& state) {
     replay.Visit(state.Child("replay"));
     msrl::ReplayBatch batch = replay.MakeBatch(4);
-    if (replay.size() > 0) replay.Sample(rng, batch);
-    if (replay.size() > 0) replay.RebuildMatrix(batch.row[0]);
+    msrl::SequenceBatch sequences = replay.MakeSequences(2, 8);
+    if (replay.size() > 0) {
+      replay.Sample(rng, batch);
+      replay.Sample(rng, sequences);
+      replay.RebuildMatrix(batch.row[0]);
+    }
     means.Visit(state.Child("means"));
     std::vector<std::byte> snapshot = env->Snapshot();
     state.Bytes("env", snapshot);
