@@ -46,7 +46,8 @@ struct Parts {
       replay.RebuildMatrix(batch.row[0]);
     }
     means.Visit(state.Child("means"));
-    std::vector<std::byte> snapshot = env->Snapshot();
+    std::vector<std::byte> snapshot;
+    if (!state.loading()) snapshot = env->Snapshot();
     state.Bytes("env", snapshot);
     if (state.loading()) env->Restore(snapshot);
     tracker.Visit(state.Child("tracker"), *env);
