@@ -46,19 +46,19 @@ class Player {
     } else {
       agent_ = std::make_unique<Sac>(env_->spec(), config, 0);
     }
-    tracker_.emplace(env_->spec(), CompactLift(agent_->lift_kind()));
+    tracker_.emplace(env_->spec(), *agent_);
     action_.emplace(env_->spec().action);
     env_->Reset(0);
     tracker_->Begin(*env_);
     for (int i = 0; i <= kWarmUp; ++i) Step();
   }
 
-  void Act() { agent_->Act(tracker_->situation(), ActMode::kExplore, policy_, *action_); }
+  void Act() { agent_->Act(tracker_->turn(policy_, *action_), ActMode::kExplore); }
   void Update() { agent_->Update(); }
   void Step() {
     Act();
     const StepResult result = env_->Step(action_->view());
-    agent_->Observe(tracker_->Advance(action_->view(), result, *env_));
+    agent_->Observe(tracker_->Advance(action_->view(), result, *env_), tracker_->carry());
     if (result.terminated || result.truncated) {
       env_->Reset(++seed_);
       tracker_->Begin(*env_);

@@ -66,6 +66,7 @@ void Fill(const Td3Shape& shape, Td3& agent) {
                      .matrix = matrix,
                      .step = 0};
   };
+  Carry carry;
   for (int i = 0; i < kTransitions / 2; ++i) {
     const double* record = records.col(i).data();
     const double* action = record + shape.observation;
@@ -78,7 +79,8 @@ void Fill(const Td3Shape& shape, Td3& agent) {
                    .psi = {},
                    .after = situation(next),
                    .terminated = false,
-                   .truncated = true});
+                   .truncated = true},
+                  carry);
   }
 }
 

@@ -19,16 +19,16 @@ void Train(benchmark::State& state, const std::string& agent_id, const std::stri
                                              StrCat("batch_size=", state.range(1)),
                                              StrCat("random_steps=", kWarmUp)};
   const auto agent = MakeAgent(FindAgent(agent_id), env->spec(), settings, 0);
-  EpisodeTracker tracker(env->spec(), CompactLift(agent->lift_kind()));
+  EpisodeTracker tracker(env->spec(), *agent);
   ActionBuffer action(env->spec().action);
   Rng policy(0, "policy");
   std::uint64_t seed = 0;
   env->Reset(seed);
   tracker.Begin(*env);
   const auto step = [&] {
-    agent->Act(tracker.situation(), ActMode::kExplore, policy, action);
+    agent->Act(tracker.turn(policy, action), ActMode::kExplore);
     const StepResult result = env->Step(action.view());
-    agent->Observe(tracker.Advance(action.view(), result, *env));
+    agent->Observe(tracker.Advance(action.view(), result, *env), tracker.carry());
     agent->Update();
     if (result.terminated || result.truncated) {
       env->Reset(++seed);

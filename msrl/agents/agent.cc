@@ -1,8 +1,7 @@
 #include "msrl/agents/agent.h"
 
+#include <algorithm>
 #include <cmath>
-
-#include "msrl/core/check.h"
 
 namespace msrl {
 namespace {
@@ -24,6 +23,14 @@ void RequireFinite(std::string_view what, std::span<const float> values) {
 }
 void RequireFinite(std::string_view what, std::span<const double> values) {
   RequireAllFinite(what, values);
+}
+
+void Agent::Act(std::span<const Turn> turns, ActMode mode) {
+  while (!turns.empty()) {
+    const std::size_t count = std::min(turns.size(), std::size_t{kMaxTurns});
+    ActInBatch(turns.first(count), mode);
+    turns = turns.subspan(count);
+  }
 }
 
 void Agent::Initialise(std::span<const std::byte> /*contents*/, std::string_view source) {

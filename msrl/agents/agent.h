@@ -1,19 +1,21 @@
 // The interface of every learning agent.
 //
-// The runner plays the environments: it lifts every transition and accumulates the prefix matrix of
-// the episode (EpisodeTracker), in training and in evaluation. So an agent keeps no state of an
-// episode, and one agent can act in several environments at once.
+// An agent plays several episodes at once, of training and of evaluation (play.h). So it keeps
+// nothing of an episode in itself: the prefix matrix is in the situation, and all else that an
+// agent has to remember until the episode ends is in the episode's carry.
 #ifndef MSRL_AGENTS_AGENT_H_
 #define MSRL_AGENTS_AGENT_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "msrl/agents/metrics.h"
+#include "msrl/core/check.h"
 #include "msrl/core/rng.h"
 #include "msrl/core/segment_matrix.h"
 #include "msrl/env/env.h"
@@ -27,6 +29,34 @@ struct Situation {
   EnvView geometry;
   const SegmentMatrix& matrix;  // Z: of all steps of the episode so far
   int step = 0;                 // how many those are
+};
+
+// What an agent remembers of one episode: a recurrent state, a running return, a plan that waits
+// for its outcome. The agent makes it, the episode's tracker keeps it. The base remembers nothing.
+class Carry {
+ public:
+  virtual ~Carry() = default;
+
+  // As before the first step of an episode. No allocation.
+  virtual void Begin() {}
+  // What the next step depends on. Checkpoints lie between an Observe and the next Act.
+  virtual void Visit(const Archive& /*state*/) {}
+};
+
+// The carry as the agent that made it knows it.
+template <typename Own>
+Own& CarryAs(Carry& carry) {
+  auto* const own = dynamic_cast<Own*>(&carry);
+  MSRL_CHECK(own != nullptr, "the carry is another agent's");
+  return *own;
+}
+
+// An episode that waits for an action.
+struct Turn {
+  Situation situation;
+  Carry& carry;
+  Rng& rng;  // all randomness of the choice
+  ActionBuffer& out;
 };
 
 // One transition with what the lift made of it.
@@ -44,7 +74,7 @@ struct Experience {
 
 enum class ActMode {
   kExplore,   // while learning
-  kEvaluate,  // as well as it can; must not change what later training depends on
+  kEvaluate,  // as well as it can; changes nothing but the carry
 };
 
 // The run cannot go on: a loss, a parameter or an observation is no number any more. The message
@@ -67,10 +97,15 @@ class Agent {
   // Numbers that are trained.
   virtual std::int64_t parameter_count() const = 0;
 
-  // Chooses an action; all randomness comes from `rng`. No allocation after the first calls.
-  virtual void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) = 0;
-  // Takes in what happened. No allocation after the first calls.
-  virtual void Observe(const Experience& experience) = 0;
+  // Of an episode that has not begun.
+  virtual std::unique_ptr<Carry> MakeCarry() const { return std::make_unique<Carry>(); }
+
+  // Chooses an action in every turn, bit for bit as if they came one after the other. No allocation
+  // after the first calls.
+  void Act(std::span<const Turn> turns, ActMode mode);
+  void Act(const Turn& turn, ActMode mode) { ActInBatch({&turn, 1}, mode); }
+  // Takes in what happened, with the carry that Act had. No allocation after the first calls.
+  virtual void Observe(const Experience& experience, Carry& carry) = 0;
   // The gradient steps that are due now: none, one or, if a batch is complete, many. RunError if a
   // number goes bad.
   virtual void Update() = 0;
@@ -84,10 +119,16 @@ class Agent {
   // Means since the last call.
   virtual void DrainMetrics(MetricSink& sink) = 0;
 
-  // All that Act, Observe and Update will ever depend on: networks, optimisers, replay, counters,
-  // random streams, metrics not yet drained. An agent that was read goes on bit for bit. Reading is
-  // into an agent made with the same spec and settings; UserError on what does not fit.
+  // All that Act, Observe and Update will ever depend on besides carries: networks, optimisers,
+  // replay, counters, random streams, metrics not yet drained. An agent that was read goes on bit
+  // for bit. Reading is into an agent made with the same spec and settings; UserError on what does
+  // not fit.
   virtual void Visit(const Archive& state) = 0;
+
+ protected:
+  // As Act, of at most kMaxTurns.
+  static constexpr int kMaxTurns = 64;
+  virtual void ActInBatch(std::span<const Turn> turns, ActMode mode) = 0;
 };
 
 }  // namespace msrl

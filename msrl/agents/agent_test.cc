@@ -80,7 +80,7 @@ TEST(EpisodeTracker, AccumulatesWhatDescribeGives) {
       double total = 0.0;
       bool running = true;
       while (running) {
-        agent.Act(tracker.situation(), ActMode::kExplore, rng, action);
+        agent.Act(tracker.turn(rng, action), ActMode::kExplore);
         const Eigen::VectorXd old = env->observation();
         const StepResult result = env->Step(action.view());
         const Experience seen = tracker.Advance(action.view(), result, *env);

@@ -1,10 +1,14 @@
 // What every listed agent promises.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/registry.h"
@@ -27,18 +31,25 @@ bool Fits(const AgentEntry& entry, const EnvSpec& spec) {
   return spec.action.kind == ActionKind::kDiscrete ? entry.discrete : entry.continuous;
 }
 
-class NullSink : public MetricSink {
+class FiniteSink : public MetricSink {
  public:
-  void Add(std::string_view, double value) override { EXPECT_TRUE(std::isfinite(value)); }
+  void Add(std::string_view name, double value) override {
+    EXPECT_TRUE(std::isfinite(value)) << name;
+    EXPECT_TRUE(names.emplace(name).second) << name << " comes twice";
+  }
+  std::set<std::string> names;
 };
 
 // An agent in its environment, without files.
 class Loop {
  public:
   Loop(const AgentEntry& entry, const std::string& env_id, std::uint64_t seed)
+      : Loop(MakeAgent(entry, MakeEnv(env_id)->spec(), entry.quick, seed), env_id, seed) {}
+  // Another episode of an agent.
+  Loop(std::shared_ptr<Agent> agent, const std::string& env_id, std::uint64_t seed)
       : env_(MakeEnv(env_id)),
-        agent_(MakeAgent(entry, env_->spec(), entry.quick, seed)),
-        tracker_(env_->spec(), CompactLift(agent_->lift_kind())),
+        agent_(std::move(agent)),
+        tracker_(env_->spec(), *agent_),
         resets_(seed, "env"),
         policy_(seed, "policy"),
         action_(env_->spec().action) {
@@ -50,33 +61,63 @@ class Loop {
       if (Step(ActMode::kExplore)) Restart();
     }
   }
+  // A step without learning.
+  void Play() {
+    if (Step(ActMode::kEvaluate)) Restart();
+  }
   // Returns whether the episode ended.
   bool Step(ActMode mode) {
-    agent_->Act(tracker_.situation(), mode, policy_, action_);
-    for (const double value : action_.values()) actions_ += StrCat(value, " ");
-    actions_ += StrCat(action_.index(), ";");
+    agent_->Act(tracker_.turn(policy_, action_), mode);
+    Note(action_);
     StepResult result = env_->Step(action_.view());
     result.reward = reward_.value_or(result.reward);
+    story_ += StrCat(result.reward, " ", env_->observation().sum(), ";");
     const Experience experience = tracker_.Advance(action_.view(), result, *env_);
     if (mode == ActMode::kExplore) {
-      agent_->Observe(experience);
+      if (between_) between_();
+      agent_->Observe(experience, tracker_.carry());
       agent_->Update();
     }
     return result.terminated || result.truncated;
   }
-  std::string State() const { return Archived(*agent_); }
+  std::string AgentState() const { return Archived(*agent_); }
+  // Of the agent and of the episode.
+  std::string State() const { return Archived(*this); }
+  void Visit(const Archive& state) {
+    agent_->Visit(state.Child("agent"));
+    tracker_.Visit(state.Child("tracker"), *env_);
+  }
+  // Goes on from there: the agent, the episode, and what is drawn.
+  void Load(const std::string& bytes, const Loop& other) {
+    env_->Restore(other.env_->Snapshot());
+    Unarchive(bytes, *this);
+    resets_ = other.resets_;
+    policy_ = other.policy_;
+  }
+  void Note(const ActionBuffer& action) {
+    const ActionSpec& spec = env_->spec().action;
+    for (const double value : action.values()) {
+      EXPECT_LE(std::abs(value), 1.0);
+      actions_ += StrCat(value, " ");
+    }
+    EXPECT_TRUE(spec.kind == ActionKind::kContinuous ||
+                (action.index() >= 0 && action.index() < spec.size));
+    actions_ += StrCat(action.index(), ";");
+  }
   void Restart() {
     env_->Reset(resets_.NextU64());
     tracker_.Begin(*env_);
   }
 
   std::unique_ptr<Env> env_;
-  std::unique_ptr<Agent> agent_;
+  std::shared_ptr<Agent> agent_;
   EpisodeTracker tracker_;
   Rng resets_, policy_;
   ActionBuffer action_;
   std::string actions_;
-  std::optional<double> reward_;  // instead of the environment's
+  std::string story_;              // what the environment answered
+  std::optional<double> reward_;   // instead of the environment's
+  std::function<void()> between_;  // called between Act and Observe
 };
 
 template <typename Check>
@@ -99,42 +140,102 @@ TEST(AgentContract, EqualSeedsMakeEqualRuns) {
     b.Train(300);
     c.Train(300);
     EXPECT_EQ(a.actions_, b.actions_);
-    EXPECT_EQ(a.State(), b.State());
+    EXPECT_TRUE(a.State() == b.State());
     EXPECT_EQ(a.actions_ == c.actions_, entry.id == "still");
-    EXPECT_EQ(a.State() == c.State(), a.agent_->parameter_count() == 0);
+    EXPECT_EQ(a.AgentState() == c.AgentState(), a.agent_->parameter_count() == 0);
   });
 }
 
-TEST(AgentContract, EvaluationLeavesTrainingAlone) {
+// Another episode of evaluation on the same agent, between every Act and its Observe.
+TEST(AgentContract, EvaluationInTheMiddleOfAnEpisodeChangesNothing) {
   ForAll([](const AgentEntry& entry, const std::string& id) {
+    Loop alone(entry, id, 1);
+    Loop watched(entry, id, 1);
+    Loop evaluation(watched.agent_, id, 7);
+    watched.between_ = [&] { evaluation.Play(); };
+    alone.Train(300);
+    watched.Train(300);
+    EXPECT_EQ(watched.actions_, alone.actions_);
+    EXPECT_TRUE(watched.State() == alone.State());
+  });
+}
+
+// Some episodes of one agent after training, a step of each in turn or one after the other.
+TEST(AgentContract, InterleavedEpisodesEqualSeparateOnes) {
+  ForAll([](const AgentEntry& entry, const std::string& id) {
+    constexpr std::size_t kEpisodes = 3;
+    constexpr int kSteps = 60;
     Loop loop(entry, id, 1);
-    loop.Train(100);
-    const std::string before = loop.State();
-    Loop other(entry, id, 7);
-    std::swap(loop.agent_, other.agent_);
-    for (int t = 0; t < 200; ++t) {
-      if (other.Step(ActMode::kEvaluate)) other.Restart();
+    loop.Train(150);
+    const auto play = [&](bool interleaved) {
+      std::vector<Loop> episodes;
+      for (std::size_t e = 0; e < kEpisodes; ++e) episodes.emplace_back(loop.agent_, id, 10 + e);
+      for (int t = 0; interleaved && t < kSteps; ++t) {
+        for (Loop& episode : episodes) episode.Play();
+      }
+      for (Loop& episode : episodes) {
+        for (int t = 0; !interleaved && t < kSteps; ++t) episode.Play();
+      }
+      std::vector<std::string> stories;
+      for (const Loop& e : episodes) stories.push_back(e.actions_ + e.story_ + e.State());
+      return stories;
+    };
+    const std::vector<std::string> separate = play(false);
+    EXPECT_TRUE(play(true) == separate);
+    EXPECT_TRUE(separate[0] != separate[1]);  // equal episodes would prove nothing
+  });
+}
+
+// More turns than one batch holds, of episodes at different places.
+TEST(AgentContract, ABatchOfTurnsEqualsSingleOnes) {
+  ForAll([](const AgentEntry& entry, const std::string& id) {
+    constexpr std::size_t kTurns = 70;
+    for (const ActMode mode : {ActMode::kExplore, ActMode::kEvaluate}) {
+      std::vector<std::string> actions[2];
+      std::string states[2];
+      for (const bool batched : {false, true}) {
+        Loop loop(entry, id, 1);
+        loop.Train(150);
+        std::vector<Loop> episodes;
+        for (std::size_t e = 0; e < kTurns; ++e) {
+          Loop& episode = episodes.emplace_back(loop.agent_, id, 10 + e);
+          for (std::size_t t = 0; t < e % 5; ++t) episode.Play();
+        }
+        std::vector<Turn> turns;
+        for (Loop& episode : episodes) {
+          turns.push_back(episode.tracker_.turn(episode.policy_, episode.action_));
+        }
+        if (batched) {
+          loop.agent_->Act(turns, mode);
+        } else {
+          for (const Turn& turn : turns) loop.agent_->Act(turn, mode);
+        }
+        for (Loop& episode : episodes) {
+          episode.Note(episode.action_);
+          actions[batched].push_back(episode.actions_ + StrCat(episode.policy_.NextU64()));
+        }
+        states[batched] = loop.State();
+      }
+      EXPECT_TRUE(actions[0] == actions[1]);
+      EXPECT_TRUE(states[0] == states[1]);
     }
-    std::swap(loop.agent_, other.agent_);
-    EXPECT_EQ(loop.State(), before);
   });
 }
 
 TEST(AgentContract, ALoadedAgentGoesOnBitForBit) {
   ForAll([](const AgentEntry& entry, const std::string& id) {
     Loop loop(entry, id, 1);
-    loop.Train(150);
+    loop.Train(153);
+    ASSERT_GT(loop.tracker_.steps(), 0);  // within an episode
     const std::string saved = loop.State();
-    auto copy = MakeAgent(entry, loop.env_->spec(), entry.quick, /*seed=*/99);
-    Unarchive(saved, *copy);
-    Loop again(entry, id, 1);
-    again.Train(150);
-    again.agent_ = std::move(copy);
-    EXPECT_EQ(again.State(), saved);
+    Loop again(entry, id, 99);
+    again.Load(saved, loop);
+    EXPECT_TRUE(again.State() == saved);
+    loop.actions_.clear();
     loop.Train(150);
     again.Train(150);
     EXPECT_EQ(again.actions_, loop.actions_);
-    EXPECT_EQ(again.State(), loop.State());
+    EXPECT_TRUE(again.State() == loop.State());
   });
 }
 
@@ -150,11 +251,15 @@ TEST(AgentContract, DefaultsAndQuickSettingsExist) {
 TEST(AgentContract, MetricsAreFiniteAndActionsFit) {
   ForAll([](const AgentEntry& entry, const std::string& id) {
     Loop loop(entry, id, 1);
-    loop.Train(200);
-    NullSink sink;
+    loop.Train(200);  // looks at every action
+    FiniteSink sink;
     loop.agent_->DrainMetrics(sink);
-    for (const double value : loop.action_.values()) EXPECT_LE(std::abs(value), 1.0);
-    EXPECT_GE(loop.agent_->parameter_count(), 0);
+    const bool learns = !entry.quick.empty();
+    EXPECT_EQ(loop.agent_->parameter_count() > 0, learns);
+    EXPECT_EQ(!sink.names.empty(), learns);
+    EXPECT_EQ(
+        std::ranges::any_of(sink.names, [](const auto& name) { return name.starts_with("loss/"); }),
+        learns);
   });
 }
 
@@ -188,24 +293,24 @@ TEST(AgentContract, ActObserveAndUpdateDoNotAllocate) {
       call();
       sum += AllocationCount() - before;
     };
-    const std::string before = loop.State();
+    const std::string before = loop.AgentState();
     // long enough for a whole rollout and for the replay to turn around
     for (int t = 0; t < 150; ++t) {
       count(act, [&] {
-        const Situation now = loop.tracker_.situation();
-        loop.agent_->Act(now, ActMode::kEvaluate, loop.policy_, loop.action_);
-        loop.agent_->Act(now, ActMode::kExplore, loop.policy_, loop.action_);
+        const Turn turn = loop.tracker_.turn(loop.policy_, loop.action_);
+        loop.agent_->Act(turn, ActMode::kEvaluate);
+        loop.agent_->Act(turn, ActMode::kExplore);
       });
       const StepResult result = loop.env_->Step(loop.action_.view());
       const Experience seen = loop.tracker_.Advance(loop.action_.view(), result, *loop.env_);
-      count(observe, [&] { loop.agent_->Observe(seen); });
+      count(observe, [&] { loop.agent_->Observe(seen, loop.tracker_.carry()); });
       count(update, [&] { loop.agent_->Update(); });
       if (result.terminated || result.truncated) loop.Restart();
     }
     EXPECT_EQ(act, 0);
     EXPECT_EQ(observe, 0);
     EXPECT_EQ(update, 0);
-    EXPECT_EQ(loop.State() != before, loop.agent_->parameter_count() > 0);
+    EXPECT_EQ(loop.AgentState() != before, loop.agent_->parameter_count() > 0);
   });
 }
 

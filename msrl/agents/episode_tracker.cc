@@ -7,12 +7,19 @@
 
 namespace msrl {
 
+EpisodeTracker::EpisodeTracker(const EnvSpec& spec, const Agent& agent)
+    : EpisodeTracker(spec, CompactLift(agent.lift_kind()), agent.MakeCarry()) {}
+
 EpisodeTracker::EpisodeTracker(const EnvSpec& spec, Lift::Ptr lift)
+    : EpisodeTracker(spec, std::move(lift), std::make_unique<Carry>()) {}
+
+EpisodeTracker::EpisodeTracker(const EnvSpec& spec, Lift::Ptr lift, std::unique_ptr<Carry> carry)
     : spec_(spec),
       lift_(std::move(lift)),
       states_{State{Eigen::VectorXd::Zero(spec.observation_size), {}, SegmentMatrix(lift_), 0},
               State{Eigen::VectorXd::Zero(spec.observation_size), {}, SegmentMatrix(lift_), 0}},
-      psi_(lift_->m()) {}
+      psi_(lift_->m()),
+      carry_(std::move(carry)) {}
 
 Situation EpisodeTracker::View(std::size_t which) const {
   const State& state = states_[which];
@@ -36,6 +43,7 @@ void EpisodeTracker::Begin(const Env& env) {
   states_[now_].matrix.SetZero();
   states_[now_].step = 0;
   episode_return_ = 0.0;
+  carry_->Begin();
 }
 
 Experience EpisodeTracker::Advance(const Action& action, const StepResult& result, const Env& env) {
@@ -73,6 +81,7 @@ void EpisodeTracker::Visit(const Archive& state, const Env& env) {
   if (state.loading()) now.matrix = SegmentMatrix::FromPacked(lift_, std::move(packed));
   state.Int("steps", now.step, 0, spec_.step_limit);
   state.Double("return", episode_return_);
+  carry_->Visit(state.Child("carry"));
 }
 
 }  // namespace msrl

@@ -79,8 +79,10 @@ double MeanReturn(Env& env, const Choose& choose) {
 double Evaluate(Agent& agent, Env& env) {
   const SegmentMatrix matrix(CompactLift());
   Rng rng(1, "evaluation");
+  const std::unique_ptr<Carry> carry = agent.MakeCarry();
   return MeanReturn(env, [&](const Env& now, ActionBuffer& action) {
-    agent.Act({now.observation(), now.geometry(), matrix, 0}, ActMode::kEvaluate, rng, action);
+    agent.Act({{now.observation(), now.geometry(), matrix, 0}, *carry, rng, action},
+              ActMode::kEvaluate);
   });
 }
 
@@ -89,7 +91,7 @@ std::unique_ptr<Agent> Train(const AgentEntry& entry, Env& env, double gamma) {
   std::vector<std::string> settings = recipe.settings;
   settings.push_back("gamma=" + std::to_string(gamma));
   std::unique_ptr<Agent> agent = MakeAgent(entry, env.spec(), settings, /*seed=*/1);
-  EpisodeTracker tracker(env.spec(), CompactLift(agent->lift_kind()));
+  EpisodeTracker tracker(env.spec(), *agent);
   Rng resets(1, "env");
   Rng policy(1, "policy");
   ActionBuffer action(env.spec().action);
@@ -99,9 +101,9 @@ std::unique_ptr<Agent> Train(const AgentEntry& entry, Env& env, double gamma) {
       env.Reset(resets.NextU64());
       tracker.Begin(env);
     }
-    agent->Act(tracker.situation(), ActMode::kExplore, policy, action);
+    agent->Act(tracker.turn(policy, action), ActMode::kExplore);
     result = env.Step(action.view());
-    agent->Observe(tracker.Advance(action.view(), result, env));
+    agent->Observe(tracker.Advance(action.view(), result, env), tracker.carry());
     agent->Update();
   }
   return agent;

@@ -17,6 +17,7 @@ struct EvalOptions {
   std::string run;
   int episodes = 20;
   std::uint64_t seed = 0;
+  int threads = 1;
   bool json = false;
 };
 
@@ -25,10 +26,10 @@ void RunEval(const EvalOptions& options) {
   const RunSpec& spec = directory.spec();
   const std::unique_ptr<Agent> agent = LoadAgent(
       directory, {}, [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
-  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
+  BatchEnv envs = MakeEvaluationEnvs(spec, {}, options.episodes, options.threads);
   const EvalResult result =
-      Evaluate(*agent, *env, options.episodes, options.seed, "eval-command", {}).value();
-  const std::optional<double> normalised = NormalisedReturn(env->spec(), result.MeanReturn());
+      Evaluate(*agent, envs, options.episodes, options.seed, "eval-command", {}).value();
+  const std::optional<double> normalised = NormalisedReturn(envs.spec(), result.MeanReturn());
   if (options.json) {
     nlohmann::ordered_json json;
     json["env"] = spec.env;
@@ -63,6 +64,8 @@ void AddEval(CLI::App& app) {
   command->add_option("--episodes", options->episodes, "Episodes (default 20)")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seed", options->seed, "Which episodes (default 0)");
+  command->add_option("--threads", options->threads, "Threads for the episodes (default 1)")
+      ->check(CLI::Range(1, 256));
   command->add_flag("--json", options->json, "As JSON, with every return");
   command->callback([options] { RunEval(*options); });
 }

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/core/check.h"
@@ -44,32 +43,23 @@ struct PlayedState {
 
 // All steps of some episodes without learning, except the first of each: at Z = 0 there are no end
 // points, and no derivative.
-std::vector<PlayedState> PlayStates(Agent& agent, Env& env, const InspectOptions& options) {
-  Rng resets(options.seed, "inspect/env");
-  Rng policy(options.seed, "inspect/policy");
-  EpisodeTracker tracker(env.spec(), CompactLift(agent.lift_kind()));
-  ActionBuffer action(env.spec().action);
+std::vector<PlayedState> PlayStates(Agent& agent, BatchEnv& env, const InspectOptions& options) {
   std::vector<PlayedState> states;
-  for (int episode = 0; episode < options.episodes; ++episode) {
-    env.Reset(resets.NextU64());
-    tracker.Begin(env);
-    for (bool running = true; running;) {
-      agent.Act(tracker.situation(), ActMode::kEvaluate, policy, action);
-      const StepResult result = env.Step(action.view());
-      const Experience seen = tracker.Advance(action.view(), result, env);
-      running = !result.terminated && !result.truncated;
-      if (seen.before.step == 0) continue;
-      const std::span<const double> values = action.view().values();
-      SegmentMatrix increment(tracker.lift());
-      increment.AddStep(Eigen::Map<const Eigen::VectorXd>(seen.psi.data(), std::ssize(seen.psi)));
-      states.push_back(
-          {.observation = seen.before.observation,
-           .action = Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values)),
-           .index = action.view().index(),
-           .z = seen.before.matrix,
-           .increment = increment});
-    }
-  }
+  PlayEpisodes(
+      agent, env, {.episodes = options.episodes, .seed = options.seed, .name = "inspect"},
+      [&](int, const PlayedStep& step) {
+        const Experience& seen = step.experience;
+        if (seen.before.step == 0) return;
+        const std::span<const double> values = seen.action.values();
+        SegmentMatrix increment(step.tracker.lift());
+        increment.AddStep(Eigen::Map<const Eigen::VectorXd>(seen.psi.data(), std::ssize(seen.psi)));
+        states.push_back(
+            {.observation = seen.before.observation,
+             .action = Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values)),
+             .index = seen.action.index(),
+             .z = seen.before.matrix,
+             .increment = increment});
+      });
   return states;
 }
 
@@ -346,8 +336,8 @@ void RunInspect(const InspectOptions& options) {
   const std::unique_ptr<Agent> agent = LoadAgent(
       directory, {}, [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
   const Msrl& msrl = RequireMatrixCritic(*agent, directory);
-  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
-  const std::vector<PlayedState> played = PlayStates(*agent, *env, options);
+  BatchEnv env = MakeEnvs(spec, {}, 1);
+  const std::vector<PlayedState> played = PlayStates(*agent, env, options);
   const std::vector<PlayedState> states = Spread(played, options.states);
   if (states.size() < 2) {
     throw UserError(StrCat(options.run, ": ", options.episodes,
@@ -360,7 +350,7 @@ void RunInspect(const InspectOptions& options) {
   inspection.steps = msrl.base().memory().steps();
   inspection.played = static_cast<int>(played.size());
   const Critic& critic = msrl.base().critic();
-  StudyCritic(critic, env->spec(), states, options.entries, inspection);
+  StudyCritic(critic, env.spec(), states, options.entries, inspection);
   inspection.predictor = PredictTransfer(critic.branch(), msrl.base().memory().replay());
   if (msrl.planner()) {
     inspection.library = Summarise(msrl.planner()->library());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -63,18 +64,17 @@ class TrainProgress {
   void Show(const RunProgress& progress) {
     if (!terminal_ && progress.seconds < next_line_) return;
     const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
-    const auto done = static_cast<double>(progress.step - progress.first_step);
-    const double rate = progress.seconds > 0.0 ? done / progress.seconds : 0.0;
     std::string text =
         fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
-    if (rate > 0.0) text += fmt::format("  {:.0f} steps/s", rate);
+    if (progress.evaluating) text += "  evaluating";
+    if (progress.steps_per_second) {
+      text += fmt::format("  training {:.0f} steps/s", *progress.steps_per_second);
+    }
     if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
     if (progress.last_eval_return) {
       text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
     }
-    if (rate > 0.0) {
-      text += "  " + Duration(static_cast<double>(progress.steps - progress.step) / rate) + " left";
-    }
+    if (progress.seconds_left) text += "  " + Duration(*progress.seconds_left) + " left";
     if (terminal_) {
       const std::size_t width = text.size();
       text += std::string(shown_ > width ? shown_ - width : 0, ' ');
@@ -133,11 +133,12 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
                  directory.spec().steps, path);
       return;
     case RunOutcome::kFinished:
-      fmt::print("finished {} steps in {}{}: {}\n", runner.step(), Duration(last.seconds),
-                 last.last_eval_return
-                     ? fmt::format(", evaluation return {:.4g}", *last.last_eval_return)
-                     : "",
-                 path);
+      fmt::print(
+          "finished {} steps in {}, {:.0f} % of it evaluations{}: {}\n", runner.step(),
+          Duration(last.seconds), 100.0 * last.evaluation_seconds / std::max(1e-9, last.seconds),
+          last.last_eval_return ? fmt::format(", evaluation return {:.4g}", *last.last_eval_return)
+                                : "",
+          path);
       return;
     case RunOutcome::kInterrupted:
       progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: msrl resume {}",
@@ -195,9 +196,10 @@ void AddTrain(CLI::App& app) {
   command->add_option("--env-set", options->spec.env_settings, "key=value: option of the env")
       ->allow_extra_args(false);
   command->add_option("--eval-every", options->spec.eval_every,
-                      "Steps between evaluations (default: a hundredth of all)");
+                      "Steps between evaluations (default: a hundredth of all, or so many that "
+                      "evaluations have at most half as many steps as training)");
   command->add_option("--eval-episodes", options->spec.eval_episodes,
-                      "Episodes per evaluation (default 10)");
+                      "Episodes per evaluation (default 10, or fewer for the same reason)");
   command->add_option("--log-every", options->spec.log_every,
                       "Steps between lines of metrics (default 1000)");
   command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);

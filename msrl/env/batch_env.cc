@@ -39,6 +39,15 @@ BatchEnv::BatchEnv(std::vector<std::unique_ptr<Env>> envs, int threads)
   for (int i = 0; i < workers; ++i) workers_.emplace_back([this] { Worker(); });
 }
 
+BatchEnv::BatchEnv(std::unique_ptr<Env> env)
+    : BatchEnv(
+          [&env] {
+            std::vector<std::unique_ptr<Env>> one;
+            one.push_back(std::move(env));
+            return one;
+          }(),
+          1) {}
+
 BatchEnv::~BatchEnv() {
   Run(Job::kStop);
   for (std::thread& worker : workers_) worker.join();

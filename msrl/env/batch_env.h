@@ -21,6 +21,8 @@ class BatchEnv {
   // 1 <= threads; more threads than environments are not started. All environments must have the
   // same spec. InvariantError otherwise.
   BatchEnv(std::vector<std::unique_ptr<Env>> envs, int threads);
+  // A batch of one.
+  explicit BatchEnv(std::unique_ptr<Env> env);
   ~BatchEnv();
   BatchEnv(const BatchEnv&) = delete;
   BatchEnv& operator=(const BatchEnv&) = delete;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <numeric>
 
-#include "msrl/agents/episode_tracker.h"
 #include "msrl/agents/msrl/obstruction_proxy.h"
 #include "msrl/core/check.h"
 #include "msrl/core/statistics.h"
@@ -46,35 +45,27 @@ std::vector<std::size_t> Spread(std::size_t n) {
 MatrixExhibit PlayEpisode(const RunDirectory& directory) {
   const RunSpec& spec = directory.spec();
   const std::unique_ptr<Agent> agent = LoadAgent(directory, {}, [](const std::string&) {});
-  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
-  EpisodeTracker tracker(env->spec(), CompactLift(agent->lift_kind()));
-  ActionBuffer action(env->spec().action);
-  Rng resets(spec.seed, "exhibit/env");
-  Rng policy(spec.seed, "exhibit/policy");
+  BatchEnv env = MakeEnvs(spec, {}, 1);
+  const Lift::Ptr lift = CompactLift(agent->lift_kind());
 
   MatrixExhibit exhibit;
-  const Lift& lift = *tracker.lift();
-  for (const LiftBlock& block : lift.blocks()) {
+  for (const LiftBlock& block : lift->blocks()) {
     exhibit.blocks.emplace_back(block.name, static_cast<int>(block.size));
   }
-  exhibit.labels = RowLabels(lift);
+  exhibit.labels = RowLabels(*lift);
   std::vector<MatrixPrefix> prefixes;
-  env->Reset(resets.NextU64());
-  tracker.Begin(*env);
-  for (bool running = true; running;) {
-    agent->Act(tracker.situation(), ActMode::kEvaluate, policy, action);
-    const StepResult result = env->Step(action.view());
-    const Experience seen = tracker.Advance(action.view(), result, *env);
-    running = !result.terminated && !result.truncated;
-    const SegmentMatrix& z = seen.after.matrix;
-    MatrixPrefix prefix{tracker.steps(), seen.reward, tracker.episode_return(), {}};
-    for (Index row = 0; row < lift.m(); ++row) {
-      for (Index column = row; column < lift.m(); ++column) {
-        prefix.packed.push_back(z(row, column));
-      }
-    }
-    prefixes.push_back(std::move(prefix));
-  }
+  PlayEpisodes(
+      *agent, env, {.seed = spec.seed, .name = "exhibit"}, [&](int, const PlayedStep& step) {
+        const SegmentMatrix& z = step.experience.after.matrix;
+        MatrixPrefix prefix{
+            step.tracker.steps(), step.experience.reward, step.tracker.episode_return(), {}};
+        for (Index row = 0; row < lift->m(); ++row) {
+          for (Index column = row; column < lift->m(); ++column) {
+            prefix.packed.push_back(z(row, column));
+          }
+        }
+        prefixes.push_back(std::move(prefix));
+      });
   for (const std::size_t i : Spread(prefixes.size())) {
     exhibit.prefixes.push_back(std::move(prefixes[i]));
   }

@@ -4,8 +4,6 @@
 #include <numeric>
 #include <string>
 
-#include "msrl/agents/episode_tracker.h"
-
 namespace msrl {
 namespace {
 
@@ -30,29 +28,21 @@ double EvalResult::StdReturn() const {
   return std::sqrt(sum / static_cast<double>(returns.size() - 1));
 }
 
-std::optional<EvalResult> Evaluate(Agent& agent, Env& env, int episodes, std::uint64_t seed,
+std::optional<EvalResult> Evaluate(Agent& agent, BatchEnv& envs, int episodes, std::uint64_t seed,
                                    std::string_view name, const std::function<bool()>& stop) {
-  Rng resets(seed, std::string(name) + "/env");
-  Rng policy(seed, std::string(name) + "/policy");
-  EpisodeTracker tracker(env.spec(), CompactLift(agent.lift_kind()));
-  ActionBuffer action(env.spec().action);
   EvalResult result;
-  if (env.spec().has_success) result.successes = 0;
-  for (int episode = 0; episode < episodes; ++episode) {
-    env.Reset(resets.NextU64());
-    tracker.Begin(env);
-    bool running = true;
-    while (running) {
-      if (stop && stop()) return std::nullopt;
-      agent.Act(tracker.situation(), ActMode::kEvaluate, policy, action);
-      const StepResult step = env.Step(action.view());
-      tracker.Advance(action.view(), step, env);
-      running = !step.terminated && !step.truncated;
-    }
-    result.returns.push_back(tracker.episode_return());
-    result.lengths.push_back(tracker.steps());
-    if (result.successes && env.Success().value_or(false)) ++*result.successes;
-  }
+  result.returns.resize(static_cast<std::size_t>(episodes));
+  result.lengths.resize(result.returns.size());
+  if (envs.spec().has_success) result.successes = 0;
+  const bool whole = PlayEpisodes(
+      agent, envs, {.episodes = episodes, .seed = seed, .name = std::string(name), .stop = stop},
+      [&](int episode, const PlayedStep& step) {
+        if (!step.ended()) return;
+        result.returns[static_cast<std::size_t>(episode)] = step.tracker.episode_return();
+        result.lengths[static_cast<std::size_t>(episode)] = step.tracker.steps();
+        if (result.successes && envs.env(step.env).Success().value_or(false)) ++*result.successes;
+      });
+  if (!whole) return std::nullopt;
   return result;
 }
 

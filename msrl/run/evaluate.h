@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/agents/agent.h"
-#include "msrl/env/env.h"
+#include "msrl/agents/play.h"
 
 namespace msrl {
 
@@ -24,9 +23,10 @@ struct EvalResult {
   double SuccessRate() const;
 };
 
-// Plays episodes in `env`, which is no training environment. Resets and policy noise come from the
-// seed and the name alone: equal for all agents. Empty if `stop` said so in the middle.
-std::optional<EvalResult> Evaluate(Agent& agent, Env& env, int episodes, std::uint64_t seed,
+// Plays episodes, in lockstep if there are several environments; none of them is one of training.
+// Resets and policy noise come from the seed, the name and the number of the episode alone: equal
+// for all agents. Empty if `stop` said so in the middle.
+std::optional<EvalResult> Evaluate(Agent& agent, BatchEnv& envs, int episodes, std::uint64_t seed,
                                    std::string_view name, const std::function<bool()>& stop);
 
 // (R - R_random) / (R_reference - R_random), where the spec knows both.

@@ -93,11 +93,14 @@ void MetricsLog::Started(std::int64_t step) {
   timing_.Append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void MetricsLog::Speed(std::int64_t step, double seconds, double steps_per_second) {
+void MetricsLog::Speed(std::int64_t step, std::int64_t steps, double seconds,
+                       double evaluation_seconds) {
   const Json line{{"event", "speed"},
                   {"step", step},
                   {"seconds", seconds},
-                  {"steps_per_second", steps_per_second}};
+                  {"training_seconds", seconds - evaluation_seconds},
+                  {"evaluation_seconds", evaluation_seconds},
+                  {"steps_per_second", static_cast<double>(steps) / seconds}};
   timing_.Append(line.dump() + "\n");
 }
 

@@ -39,7 +39,8 @@ class MetricsLog {
   void Evaluation(std::int64_t step, const EvalResult& result, const EnvSpec& spec);
   // A line of timing.jsonl: when a process began, and how fast it is.
   void Started(std::int64_t step);
-  void Speed(std::int64_t step, double seconds, double steps_per_second);
+  // `steps` and `seconds` are this process's; the seconds of its evaluations are among them.
+  void Speed(std::int64_t step, std::int64_t steps, double seconds, double evaluation_seconds);
 
   // Brings all to the disk; how long the files are.
   LogSizes Sync();

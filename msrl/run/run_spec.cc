@@ -84,8 +84,8 @@ void RunSpec::Check() const {
   };
   require(steps >= 1 && steps <= 1'000'000'000'000, "the number of steps", steps, "1 to 1e12");
   require(eval_every >= 0, "eval_every", eval_every, "at least 0");
-  require(eval_episodes >= 1 && eval_episodes <= 100'000, "eval_episodes", eval_episodes,
-          "1 to 100000");
+  require(eval_episodes >= 0 && eval_episodes <= 100'000, "eval_episodes", eval_episodes,
+          "0 to 100000");
   require(log_every >= 1, "log_every", log_every, "at least 1");
 }
 
@@ -97,6 +97,26 @@ std::uint64_t RunSpec::Fingerprint() const {
   for (const std::string& setting : agent_settings) text += setting + "\n";
   if (!init.empty()) text += "init " + init + "\n";
   return StableHash(text);
+}
+
+EvaluationSchedule DefaultEvaluation(std::int64_t steps, int step_limit,
+                                     EvaluationSchedule wanted) {
+  constexpr std::int64_t kMostEpisodes = 10, kFewEpisodes = 3;
+  constexpr std::int64_t kMostIntervals = 100, kFewIntervals = 10;
+  const std::int64_t all = steps / (2 * std::max<std::int64_t>(1, step_limit));  // episodes
+  const auto divide_up = [steps](std::int64_t n) { return (steps + n - 1) / n; };
+  std::int64_t episodes = wanted.episodes;
+  if (episodes == 0 && wanted.every > 0) {
+    episodes = std::clamp<std::int64_t>(all / divide_up(wanted.every), 1, kMostEpisodes);
+  } else if (episodes == 0) {
+    episodes = all >= kFewIntervals * kFewEpisodes ? std::min(kMostEpisodes, all / kFewIntervals)
+                                                   : std::clamp<std::int64_t>(all, 1, kFewEpisodes);
+  }
+  if (wanted.every == 0) {
+    wanted.every = divide_up(std::clamp<std::int64_t>(all / episodes, 1, kMostIntervals));
+  }
+  wanted.episodes = static_cast<int>(episodes);
+  return wanted;
 }
 
 RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
@@ -113,7 +133,10 @@ RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
   const std::vector<ConfigField> env_fields = EnvFields(spec);
   if (!env_fields.empty()) resolved.env_settings = assignments(env_fields);
   resolved.agent_settings = assignments(agent.options(spec.agent_settings));
-  if (spec.eval_every == 0) resolved.eval_every = std::max<std::int64_t>(1, spec.steps / 100);
+  const EvaluationSchedule evaluation =
+      DefaultEvaluation(spec.steps, env->spec().step_limit, {spec.eval_every, spec.eval_episodes});
+  resolved.eval_every = evaluation.every;
+  resolved.eval_episodes = evaluation.episodes;
   return resolved;
 }
 
@@ -176,7 +199,9 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
     spec.log_every = json.at("log_every").get<std::int64_t>();
     spec.init = json.at("init").get<std::string>();
     spec.Check();
-    if (spec.eval_every < 1) throw UserError(StrCat(source, ": eval_every must be at least 1"));
+    if (spec.eval_every < 1 || spec.eval_episodes < 1) {
+      throw UserError(StrCat(source, ": eval_every and eval_episodes must be at least 1"));
+    }
     return spec;
   } catch (const nlohmann::json::exception& error) {
     throw UserError(StrCat(source, " is damaged: ", error.what()));

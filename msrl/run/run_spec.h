@@ -21,10 +21,9 @@ struct RunSpec {
   std::string agent;
   std::vector<std::string> agent_settings;
   std::uint64_t seed = 0;
-  std::int64_t steps = 0;  // budget of environment steps, warm-up included
-  std::int64_t eval_every =
-      0;  // steps between evaluations; 0 at creation: a hundredth of the budget
-  int eval_episodes = 10;
+  std::int64_t steps = 0;         // budget of environment steps, warm-up included
+  std::int64_t eval_every = 0;    // steps between evaluations; 0 at creation: see DefaultEvaluation
+  int eval_episodes = 0;          // per evaluation; 0 likewise
   std::int64_t log_every = 1000;  // steps between lines of metrics.jsonl
   std::string init;               // hash of the file that the agent starts from; empty: of nothing
 
@@ -42,6 +41,19 @@ struct RunParts {
       };
   std::function<const AgentEntry&(std::string_view id)> find_agent = FindAgent;
 };
+
+struct EvaluationSchedule {
+  std::int64_t every = 0;
+  int episodes = 0;
+};
+
+// An evaluation at the start and after every hundredth of the budget, of 10 episodes; but those
+// after the start have at most half as many steps as training, should all episodes be as long as
+// they can. A step of evaluation never costs more than one of training, so evaluations take about a
+// third of the time at most, whatever the agent. Where 10 episodes are too many every hundredth,
+// intervals become longer (to a tenth of the budget), then episodes fewer (to 3), then intervals
+// longer again (to the whole budget), then episodes fewer (to 1). What is not 0 in `wanted` stays.
+EvaluationSchedule DefaultEvaluation(std::int64_t steps, int step_limit, EvaluationSchedule wanted);
 
 // The same run with every setting written out, so that later versions with other defaults repeat
 // it. UserError on unknown names and impossible values.

@@ -1,5 +1,7 @@
 #include "msrl/run/runner.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -8,6 +10,13 @@ namespace msrl {
 namespace {
 
 enum Mean : std::size_t { kReturn, kLength, kSuccess };
+
+constexpr int kMostEvaluationEnvs = 16;
+constexpr double kPaceSeconds = 20.0;  // after which a pace counts a third
+
+double SecondsSince(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+}
 
 class ScalarSink : public MetricSink {
  public:
@@ -23,14 +32,13 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
     : directory_(directory),
       spec_(directory.spec()),
       options_(std::move(options)),
-      env_(parts.make_env(spec_.env, spec_.env_settings)),
-      eval_env_(parts.make_env(spec_.env, spec_.env_settings)),
+      envs_(MakeEnvs(spec_, parts, 1)),
+      eval_envs_(
+          MakeEvaluationEnvs(spec_, parts, spec_.eval_episodes, options_.evaluation_threads)),
       agent_(
-          MakeAgent(parts.find_agent(spec_.agent), env_->spec(), spec_.agent_settings, spec_.seed)),
-      tracker_(env_->spec(), CompactLift(agent_->lift_kind())),
-      action_(env_->spec().action),
+          MakeAgent(parts.find_agent(spec_.agent), envs_.spec(), spec_.agent_settings, spec_.seed)),
+      training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
-      policy_(spec_.seed, "policy"),
       means_({"train/return", "train/length", "train/success"}) {
   if (!options_.on_warning) options_.on_warning = [](const std::string&) {};
   if (!options_.on_notice) options_.on_notice = [](const std::string&) {};
@@ -44,8 +52,7 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
     agent_->Initialise(std::as_bytes(std::span(contents)), "the run's initialisation");
   }
   log_ = std::make_unique<MetricsLog>(directory_.path(), LogSizes{});
-  env_->Reset(resets_.NextU64());
-  tracker_.Begin(*env_);
+  training_.Begin(0, resets_.NextU64());
 }
 
 void Runner::Visit(const Archive& root) {
@@ -54,13 +61,8 @@ void Runner::Visit(const Archive& root) {
   state.Int("episodes", episodes_, 0, step_);
   state.Int("last_eval", last_eval_, -1, step_);
   state.Random("resets", resets_);
-  state.Random("policy", policy_);
   means_.Visit(state.Child("means"));
-  std::vector<std::byte> env;
-  if (!state.loading()) env = env_->Snapshot();
-  state.Bytes("env", env);
-  if (state.loading()) env_->Restore(env);
-  tracker_.Visit(state.Child("tracker"), *env_);
+  training_.Visit(0, state);
   agent_->Visit(root.Child("agent"));
   LogSizes log;
   if (!state.loading()) log = log_->Sync();
@@ -92,11 +94,12 @@ RunOutcome Runner::Run() {
     return RunOutcome::kAlreadyFinished;
   }
   start_ = checkpoint_time_ = progress_time_ = std::chrono::steady_clock::now();
-  first_step_ = step_;
+  first_step_ = paced_step_ = step_;
   directory_.WriteStatus("running", step_);
   log_->Started(step_);
   try {
     const RunOutcome outcome = Loop();
+    LogSpeed();
     if (last_checkpoint_ != step_ || outcome == RunOutcome::kFinished) Checkpoint();
     directory_.WriteStatus(outcome == RunOutcome::kFinished ? "finished" : "interrupted", step_);
     return outcome;
@@ -123,30 +126,27 @@ RunOutcome Runner::Loop() {
       Checkpoint();
       directory_.WriteStatus("running", step_);
     }
-    StepOnce();
-    if (step_ % spec_.log_every == 0) LogMetrics();
+    training_.Step(ActMode::kExplore, [this](const PlayedStep& step) { Learn(step); });
     ShowProgress(/*always=*/false);
   }
 }
 
-void Runner::StepOnce() {
-  agent_->Act(tracker_.situation(), ActMode::kExplore, policy_, action_);
-  const StepResult result = env_->Step(action_.view());
-  const Experience experience = tracker_.Advance(action_.view(), result, *env_);
-  agent_->Observe(experience);
+void Runner::Learn(const PlayedStep& step) {
+  agent_->Observe(step.experience, step.tracker.carry());
   ++step_;
   agent_->Update();
   if (const std::string notice = agent_->TakeNotice(); !notice.empty()) options_.on_notice(notice);
-  if (!result.terminated && !result.truncated) return;
-  ++episodes_;
-  last_return_ = tracker_.episode_return();
-  means_.Add(kReturn, tracker_.episode_return());
-  means_.Add(kLength, tracker_.steps());
-  if (env_->spec().has_success) {
-    means_.Add(kSuccess, env_->Success().value_or(false) ? 1.0 : 0.0);
+  if (step.ended()) {
+    ++episodes_;
+    last_return_ = step.tracker.episode_return();
+    means_.Add(kReturn, step.tracker.episode_return());
+    means_.Add(kLength, step.tracker.steps());
+    if (envs_.spec().has_success) {
+      means_.Add(kSuccess, envs_.env(step.env).Success().value_or(false) ? 1.0 : 0.0);
+    }
+    training_.Begin(step.env, resets_.NextU64());
   }
-  env_->Reset(resets_.NextU64());
-  tracker_.Begin(*env_);
+  if (step_ % spec_.log_every == 0) LogMetrics();
 }
 
 void Runner::LogMetrics() {
@@ -155,8 +155,11 @@ void Runner::LogMetrics() {
   means_.Drain(sink);
   agent_->DrainMetrics(sink);
   log_->Metrics(step_, sink.scalars);
-  const double seconds = Seconds();
-  log_->Speed(step_, seconds, static_cast<double>(step_ - first_step_) / seconds);
+  LogSpeed();
+}
+
+void Runner::LogSpeed() {
+  if (step_ > first_step_) log_->Speed(step_, step_ - first_step_, Seconds(), EvaluationSeconds());
 }
 
 bool Runner::EvaluationDue() const {
@@ -165,10 +168,19 @@ bool Runner::EvaluationDue() const {
 }
 
 bool Runner::EvaluateNow() {
-  const std::optional<EvalResult> result = Evaluate(
-      *agent_, *eval_env_, spec_.eval_episodes, spec_.seed, StrCat("eval/", step_), options_.stop);
+  MeasurePace();
+  evaluation_start_ = std::chrono::steady_clock::now();
+  const auto stop = [this] {
+    ShowProgress(/*always=*/false);
+    return StopWanted();
+  };
+  const std::optional<EvalResult> result =
+      Evaluate(*agent_, eval_envs_, spec_.eval_episodes, spec_.seed, StrCat("eval/", step_), stop);
+  last_evaluation_seconds_ = SecondsSince(*evaluation_start_);
+  evaluation_seconds_ += *last_evaluation_seconds_;
+  evaluation_start_.reset();
   if (!result) return false;
-  log_->Evaluation(step_, *result, env_->spec());
+  log_->Evaluation(step_, *result, envs_.spec());
   last_eval_ = step_;
   last_eval_return_ = result->MeanReturn();
   // an interruption here must not repeat what is already written
@@ -182,13 +194,38 @@ bool Runner::CheckpointDue() const {
   if (options_.checkpoint_steps > 0 && step_ > 0 && step_ % options_.checkpoint_steps == 0) {
     return true;
   }
-  const auto now = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(now - checkpoint_time_).count() >=
-         options_.checkpoint_seconds;
+  return SecondsSince(checkpoint_time_) >= options_.checkpoint_seconds;
 }
 
-double Runner::Seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+double Runner::Seconds() const { return SecondsSince(start_); }
+
+double Runner::EvaluationSeconds() const {
+  return evaluation_seconds_ + (evaluation_start_ ? SecondsSince(*evaluation_start_) : 0.0);
+}
+
+void Runner::MeasurePace() {
+  const double training = Seconds() - EvaluationSeconds();
+  const double seconds = training - paced_seconds_;
+  if (step_ == paced_step_ || seconds <= 0.0) return;
+  const double fade = std::exp(-seconds / kPaceSeconds);
+  pace_steps_ = fade * pace_steps_ + static_cast<double>(step_ - paced_step_);
+  pace_seconds_ = fade * pace_seconds_ + seconds;
+  paced_step_ = step_;
+  paced_seconds_ = training;
+}
+
+std::optional<double> Runner::SecondsLeft() const {
+  if (pace_steps_ == 0.0 || !last_evaluation_seconds_) return std::nullopt;
+  const std::int64_t steps = spec_.steps - step_;
+  // those after this step, the one at the end of the budget among them
+  const std::int64_t evaluations =
+      steps == 0 ? 0 : (spec_.steps - 1) / spec_.eval_every - step_ / spec_.eval_every + 1;
+  double seconds = static_cast<double>(steps) * pace_seconds_ / pace_steps_ +
+                   static_cast<double>(evaluations) * *last_evaluation_seconds_;
+  if (evaluation_start_) {
+    seconds += std::max(0.0, *last_evaluation_seconds_ - SecondsSince(*evaluation_start_));
+  }
+  return seconds;
 }
 
 void Runner::ShowProgress(bool always) {
@@ -196,8 +233,28 @@ void Runner::ShowProgress(bool always) {
   const auto now = std::chrono::steady_clock::now();
   if (!always && now - progress_time_ < std::chrono::milliseconds(200)) return;
   progress_time_ = now;
-  options_.on_progress(
-      {step_, spec_.steps, first_step_, Seconds(), episodes_, last_return_, last_eval_return_});
+  if (!evaluation_start_) MeasurePace();
+  RunProgress progress{.step = step_,
+                       .steps = spec_.steps,
+                       .evaluating = evaluation_start_.has_value(),
+                       .seconds = Seconds(),
+                       .evaluation_seconds = EvaluationSeconds(),
+                       .seconds_left = SecondsLeft(),
+                       .episodes = episodes_,
+                       .last_return = last_return_,
+                       .last_eval_return = last_eval_return_};
+  if (pace_steps_ > 0.0) progress.steps_per_second = pace_steps_ / pace_seconds_;
+  options_.on_progress(progress);
+}
+
+BatchEnv MakeEnvs(const RunSpec& spec, const RunParts& parts, int count, int threads) {
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int i = 0; i < count; ++i) envs.push_back(parts.make_env(spec.env, spec.env_settings));
+  return BatchEnv(std::move(envs), threads);
+}
+
+BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const RunParts& parts, int episodes, int threads) {
+  return MakeEnvs(spec, parts, std::min(episodes, kMostEvaluationEnvs), threads);
 }
 
 std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& parts,

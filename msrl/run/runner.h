@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/play.h"
 #include "msrl/run/metrics_log.h"
 #include "msrl/run/run_directory.h"
 
@@ -18,8 +18,11 @@ namespace msrl {
 struct RunProgress {
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  std::int64_t first_step = 0;  // where this process began
-  double seconds = 0.0;         // since then
+  bool evaluating = false;
+  double seconds = 0.0;                    // since this process began
+  double evaluation_seconds = 0.0;         // of these
+  std::optional<double> steps_per_second;  // of training, without evaluations; lately
+  std::optional<double> seconds_left;      // at the latest pace of both
   std::int64_t episodes = 0;
   std::optional<double> last_return;       // of the last training episode
   std::optional<double> last_eval_return;  // mean
@@ -29,7 +32,8 @@ struct RunProgress {
 struct RunOptions {
   std::int64_t checkpoint_steps = 0;  // 0: by time alone
   double checkpoint_seconds = 300.0;
-  // Called a few times per second, and after every evaluation.
+  int evaluation_threads = 1;
+  // Called a few times per second, also in evaluations, and after each of them.
   std::function<void(const RunProgress&)> on_progress;
   std::function<void(const std::string&)> on_warning;
   // What the agent has to tell.
@@ -59,25 +63,27 @@ class Runner {
   void Load(const TensorFile& checkpoint);
   void Checkpoint();
   RunOutcome Loop();
-  void StepOnce();
+  void Learn(const PlayedStep& step);
   void LogMetrics();
+  void LogSpeed();
   bool EvaluationDue() const;
   bool EvaluateNow();  // false if it was stopped
   bool CheckpointDue() const;
   void ShowProgress(bool always);
   bool StopWanted() const { return options_.stop && options_.stop(); }
   double Seconds() const;
+  double EvaluationSeconds() const;
+  void MeasurePace();
+  std::optional<double> SecondsLeft() const;
 
   RunDirectory& directory_;
   const RunSpec spec_;
   RunOptions options_;
-  std::unique_ptr<Env> env_;
-  std::unique_ptr<Env> eval_env_;
+  BatchEnv envs_;  // of training: one
+  BatchEnv eval_envs_;
   std::unique_ptr<Agent> agent_;
-  EpisodeTracker tracker_;
-  ActionBuffer action_;
+  Lockstep training_;
   Rng resets_;
-  Rng policy_;
   MetricMeans means_;
   std::unique_ptr<MetricsLog> log_;
 
@@ -91,9 +97,22 @@ class Runner {
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point checkpoint_time_;
   std::chrono::steady_clock::time_point progress_time_;
+  std::optional<std::chrono::steady_clock::time_point> evaluation_start_;  // while it lasts
+  double evaluation_seconds_ = 0.0;                                        // of those that are over
+  std::optional<double> last_evaluation_seconds_;
+  // steps and seconds of training, fading: their quotient is the latest pace
+  double pace_steps_ = 0.0, pace_seconds_ = 0.0;
+  std::int64_t paced_step_ = 0;  // what has gone into them
+  double paced_seconds_ = 0.0;
   std::optional<double> last_return_;
   std::optional<double> last_eval_return_;
 };
+
+// So many environments of a run.
+BatchEnv MakeEnvs(const RunSpec& spec, const RunParts& parts, int count, int threads = 1);
+// For evaluations of so many episodes in lockstep.
+BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const RunParts& parts, int episodes,
+                            int threads = 1);
 
 // The agent of a run as its newest checkpoint has it.
 std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& parts,

@@ -9,7 +9,9 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "msrl/core/check.h"
 #include "msrl/memory/replay.h"
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 using ::msrl::testing::UserErrorText;
 
 // A learner with all that a real one has: parameters, a replay with matrices, its own stream,
-// counters and metrics. Linear TD on observation and matrix.
+// counters, metrics and a recurrent state. Linear TD on observation and matrix.
 struct LinearConfig {
   double rate = 0.01;
   std::int64_t bad_step = 0;
@@ -52,19 +54,26 @@ class LinearAgent : public Agent {
   std::int64_t parameter_count() const override {
     return static_cast<std::int64_t>(weights_.size());
   }
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override {
-    const double lean = situation.observation.dot(Weights().head(situation.observation.size()));
-    if (action_spec_.kind == ActionKind::kDiscrete) {
-      const bool random = mode == ActMode::kExplore && rng.Bernoulli(0.3);
-      out.set_index(random ? static_cast<int>(rng.Index(action_spec_.size))
-                           : (lean > 0 ? 0 : action_spec_.size - 1));
-    } else {
-      for (double& v : out.values()) {
-        v = std::tanh(lean) + (mode == ActMode::kExplore ? 0.3 * rng.Normal() : 0.0);
+  std::unique_ptr<Carry> MakeCarry() const override { return std::make_unique<Memory>(); }
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override {
+    for (const Turn& turn : turns) {
+      const EnvView& observation = turn.situation.observation;
+      auto& memory = CarryAs<Memory>(turn.carry);
+      memory.state = std::tanh(0.9 * memory.state + observation.sum() + 0.1);
+      const double lean = memory.state + observation.dot(Weights().head(observation.size()));
+      if (action_spec_.kind == ActionKind::kDiscrete) {
+        const bool random = mode == ActMode::kExplore && turn.rng.Bernoulli(0.3);
+        turn.out.set_index(random ? static_cast<int>(turn.rng.Index(action_spec_.size))
+                                  : (lean > 0 ? 0 : action_spec_.size - 1));
+      } else {
+        for (double& v : turn.out.values()) {
+          v = std::tanh(lean) + (mode == ActMode::kExplore ? 0.3 * turn.rng.Normal() : 0.0);
+        }
       }
     }
   }
-  void Observe(const Experience& e) override {
+  void Observe(const Experience& e, Carry& carry) override {
+    recalled_ += std::abs(CarryAs<Memory>(carry).state);
     const auto before = Features(e.before);
     const auto after = Features(e.after);
     const float action = 0.0f;
@@ -100,12 +109,19 @@ class LinearAgent : public Agent {
   void Visit(const Archive& state) override {
     state.Array("weights", weights_);
     state.Int("updates", updates_);
+    state.Double("recalled", recalled_);
     state.Random("draws", draws_);
     replay_.Visit(state.Child("replay"));
     means_.Visit(state.Child("means"));
   }
 
  private:
+  struct Memory : Carry {
+    void Begin() override { state = 0.0; }
+    void Visit(const Archive& file) override { file.Double("state", state); }
+    double state = 0.0;
+  };
+
   static ReplayConfig MakeConfig(const EnvSpec& spec) {
     ReplayConfig config;
     config.capacity = 300;
@@ -140,6 +156,7 @@ class LinearAgent : public Agent {
   std::vector<float> weights_;
   MetricMeans means_;
   std::int64_t updates_ = 0;
+  double recalled_ = 0.0;  // of all carries
 };
 
 const AgentEntry& FindLinear(std::string_view id) {
@@ -298,6 +315,65 @@ TEST_F(RunnerTest, InterruptedAnywhereItEndsTheSame) {
     EXPECT_GE(interruptions, 3);
     ExpectSameResults(whole, parts);
   }
+}
+
+// What the agent remembers of an episode is in the checkpoint, and what follows depends on it.
+TEST_F(RunnerTest, AnEpisodeIsTakenUpWithItsCarry) {
+  const int limit = MakeEnv("four-rooms-sparse")->spec().step_limit;
+  const RunSpec spec = Spec("four-rooms-sparse", 3, 2 * limit);
+  Create("whole", spec);
+  ASSERT_EQ(Continue("whole"), RunOutcome::kFinished);
+  Create("parts", spec);
+  std::int64_t asked = 0;
+  ASSERT_EQ(Continue("parts", [&] { return ++asked > limit + 50; }), RunOutcome::kInterrupted);
+  const TensorFile file = TensorFile::Read(Checkpoints("parts").back());
+  const Archive tracker = Archive(file).Child("run").Child("tracker");
+  int steps = 0;
+  double memory = 0.0;
+  tracker.Int("steps", steps);
+  tracker.Child("carry").Double("state", memory);
+  EXPECT_GT(steps, 1);
+  EXPECT_NE(memory, 0.0);
+  EXPECT_EQ(Continue("parts"), RunOutcome::kFinished);
+  ExpectSameResults("whole", "parts");
+}
+
+TEST_F(RunnerTest, SaysWhereTheTimeGoes) {
+  Create("a", Spec("graph-motif", 1, 400));
+  RunDirectory directory = RunDirectory::OpenForWriting(folder_ / "a");
+  RunOptions options;
+  std::vector<RunProgress> shown;
+  options.on_progress = [&](const RunProgress& progress) { shown.push_back(progress); };
+  int asked = 0;  // first in the evaluation at the start
+  options.stop = [&asked] {
+    if (++asked == 1) std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    return false;
+  };
+  ASSERT_EQ(Runner(directory, TestParts(), options).Run(), RunOutcome::kFinished);
+  ASSERT_GE(shown.size(), 4U);  // within the first evaluation, and after each
+  EXPECT_TRUE(shown[0].evaluating);
+  EXPECT_FALSE(shown[0].steps_per_second);
+  EXPECT_FALSE(shown[0].seconds_left);
+  const RunProgress& middle = shown[shown.size() - 2];
+  EXPECT_FALSE(middle.evaluating);
+  EXPECT_EQ(middle.step, 200);
+  EXPECT_GT(middle.steps_per_second.value(), 0.0);
+  EXPECT_GT(middle.seconds_left.value(), 0.0);
+  const RunProgress& last = shown.back();
+  EXPECT_EQ(last.seconds_left.value(), 0.0);
+  EXPECT_GE(last.evaluation_seconds, 0.25);
+  EXPECT_GT(last.seconds, last.evaluation_seconds);
+  // the pause in the evaluation is not counted against training
+  EXPECT_LT(400.0 / last.steps_per_second.value(), last.seconds - 0.2);
+
+  const std::string timing = Slurp(folder_ / "a" / "timing.jsonl");
+  const auto line = nlohmann::json::parse(timing.substr(timing.rfind('\n', timing.size() - 2) + 1));
+  EXPECT_EQ(line.at("step"), 400);
+  const double training = line.at("training_seconds");
+  const double evaluation = line.at("evaluation_seconds");
+  EXPECT_GE(evaluation, 0.25);
+  EXPECT_GT(training, 0.0);
+  EXPECT_NEAR(training + evaluation, line.at("seconds").get<double>(), 1e-9);
 }
 
 // run.json comes last: where it is, everything else is.
@@ -504,6 +580,41 @@ TEST_F(RunnerTest, DirectoriesAreGuarded) {
       std::string::npos);
 }
 
+TEST(DefaultEvaluation, TakesAtMostHalfTheStepsOfTraining) {
+  struct Case {
+    std::int64_t steps;
+    int step_limit;
+    std::int64_t every;
+    int episodes;
+  };
+  for (const Case& c :
+       {Case{2'000'000, 1000, 20'000, 10}, Case{20'000'000, 1000, 200'000, 10},
+        Case{1'000'000, 1000, 20'000, 10}, Case{100'000, 1000, 10'000, 5},
+        Case{20'000, 1000, 6667, 3}, Case{2000, 1000, 2000, 1}, Case{4000, 1000, 4000, 2},
+        Case{1, 1000, 1, 1}, Case{10'000, 50, 1000, 10}, Case{100'050, 50, 1001, 10}}) {
+    SCOPED_TRACE(c.steps);
+    const EvaluationSchedule got = DefaultEvaluation(c.steps, c.step_limit, {});
+    EXPECT_EQ(got.every, c.every);
+    EXPECT_EQ(got.episodes, c.episodes);
+  }
+  for (std::int64_t steps = 2000; steps < 5'000'000; steps += steps / 7) {
+    const EvaluationSchedule got = DefaultEvaluation(steps, 1000, {});
+    const std::int64_t times = (steps + got.every - 1) / got.every;
+    EXPECT_LE(times * got.episodes * 1000, std::max<std::int64_t>(1000, steps / 2)) << steps;
+  }
+  // what somebody asks for stays
+  const EvaluationSchedule often = DefaultEvaluation(20'000, 1000, {.every = 100});
+  EXPECT_EQ(often.every, 100);
+  EXPECT_EQ(often.episodes, 1);
+  EXPECT_EQ(DefaultEvaluation(2'000'000, 1000, {.every = 400'000}).episodes, 10);
+  const EvaluationSchedule many = DefaultEvaluation(20'000, 1000, {.episodes = 50});
+  EXPECT_EQ(many.every, 20'000);
+  EXPECT_EQ(many.episodes, 50);
+  const EvaluationSchedule both = DefaultEvaluation(2000, 1000, {.every = 7, .episodes = 99});
+  EXPECT_EQ(both.every, 7);
+  EXPECT_EQ(both.episodes, 99);
+}
+
 TEST(RunSpec, JsonKeepsAResolvedSpec) {
   RunSpec spec;
   spec.env = "micro-grid";
@@ -512,7 +623,10 @@ TEST(RunSpec, JsonKeepsAResolvedSpec) {
   spec.seed = UINT64_MAX;
   spec.steps = 5000;
   const RunSpec resolved = Resolve(spec);
-  EXPECT_EQ(resolved.eval_every, 50);
+  const EvaluationSchedule evaluation =
+      DefaultEvaluation(5000, MakeEnv("micro-grid", spec.env_settings)->spec().step_limit, {});
+  EXPECT_EQ(resolved.eval_every, evaluation.every);
+  EXPECT_EQ(resolved.eval_episodes, evaluation.episodes);
   EXPECT_GT(resolved.env_settings.size(), 1u);
   const RunSpec read = RunSpecFromJson(ToJson(resolved), "test");
   EXPECT_EQ(read.Fingerprint(), resolved.Fingerprint());

@@ -128,8 +128,10 @@ class PlanBuilder {
           At(env.line, "", [&] { return MakeEnv(env.id, planned.settings); });
       planned.family = env.family.empty() ? PaperFamily(made->spec().family) : env.family;
       planned.steps = env.steps;
-      planned.eval_every = env.eval_every;
-      planned.eval_episodes = env.eval_episodes;
+      const EvaluationSchedule evaluation = DefaultEvaluation(env.steps, made->spec().step_limit,
+                                                              {env.eval_every, env.eval_episodes});
+      planned.eval_every = evaluation.every;
+      planned.eval_episodes = evaluation.episodes;
       plan_.envs.push_back(std::move(planned));
     }
   }
@@ -439,6 +441,8 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
       object.at("settings").get_to(env.settings);
       object.at("steps").get_to(env.steps);
       object.at("eval_every").get_to(env.eval_every);
+      // what 0 once left to the runs
+      if (env.eval_every == 0) env.eval_every = std::max<std::int64_t>(1, env.steps / 100);
       object.at("eval_episodes").get_to(env.eval_episodes);
     }
     for (const Json& object : json.at("methods")) {

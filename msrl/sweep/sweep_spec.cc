@@ -264,7 +264,7 @@ class Reader {
 struct Defaults {
   std::int64_t steps = 0;
   std::int64_t eval_every = 0;
-  int eval_episodes = 10;
+  int eval_episodes = 0;
 };
 
 Defaults ReadSweep(const Reader& reader, SweepSpec& spec) {
@@ -275,7 +275,7 @@ Defaults ReadSweep(const Reader& reader, SweepSpec& spec) {
   Defaults defaults;
   defaults.steps = reader.Int("steps", 0, 1, kMaxSteps);
   defaults.eval_every = reader.Int("eval_every", 0, 1, kMaxSteps);
-  defaults.eval_episodes = static_cast<int>(reader.Int("eval_episodes", 10, 1, 100'000));
+  defaults.eval_episodes = static_cast<int>(reader.Int("eval_episodes", 0, 1, 100'000));
   spec.log_every = reader.Int("log_every", 1000, 1, kMaxSteps);
   spec.few_shot = reader.Share("few_shot", 0.25);
   return defaults;

@@ -43,7 +43,7 @@ struct SweepEnv {
   std::string name;    // of its folder; the id if none is given
   std::string family;  // empty: what the environment says
   std::int64_t steps = 0;
-  std::int64_t eval_every = 0;  // 0: a hundredth of the steps
+  std::int64_t eval_every = 0;  // 0: as RunSpec
   int eval_episodes = 0;
   std::vector<SweepSetting> settings;  // of the environment
   int line = 0;

@@ -87,7 +87,7 @@ TEST(SweepSpecTest, ReadsWhatIsThereAndFillsInTheRest) {
   ASSERT_EQ(spec.envs.size(), 2U);
   EXPECT_EQ(spec.envs[0].name, "reacher");
   EXPECT_EQ(spec.envs[0].steps, 1000);
-  EXPECT_EQ(spec.envs[0].eval_episodes, 10);
+  EXPECT_EQ(spec.envs[0].eval_episodes, 0);
   EXPECT_EQ(spec.envs[1].steps, 500);
   ASSERT_EQ(spec.methods.size(), 2U);
   EXPECT_EQ(spec.methods[0].title, "sac");

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "msrl/agents/dqn/dqn.h"
-#include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/play.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
@@ -37,26 +37,20 @@ std::unique_ptr<CriticAgent> MakeSourceAgent(const EnvSpec& spec, double gamma,
   return std::make_unique<Dqn>(spec, config, seed);
 }
 
-std::unique_ptr<CriticAgent> TrainIn(Env& env, double gamma, const CriticValueOptions& options,
+std::unique_ptr<CriticAgent> TrainIn(BatchEnv& env, double gamma, const CriticValueOptions& options,
                                      const std::function<void(int done)>& progress) {
   const std::string stream = StrCat("critic/", env.spec().id, "/");
   Rng resets(options.seed, stream + "env");
-  Rng policy(options.seed, stream + "policy");
   std::unique_ptr<CriticAgent> agent =
       MakeSourceAgent(env.spec(), gamma, options, Rng(options.seed, stream + "agent").NextU64());
-  EpisodeTracker tracker(env.spec(), CompactLift(agent->lift_kind()));
-  ActionBuffer action(env.spec().action);
-  StepResult result{.truncated = true};
-  for (int step = 0; step < options.steps; ++step) {
-    if (result.terminated || result.truncated) {
-      env.Reset(resets.NextU64());
-      tracker.Begin(env);
-    }
-    agent->Act(tracker.situation(), ActMode::kExplore, policy, action);
-    result = env.Step(action.view());
-    agent->Observe(tracker.Advance(action.view(), result, env));
-    agent->Update();
-    const int done = step + 1;
+  Lockstep training(*agent, env, {Rng(options.seed, stream + "policy")});
+  training.Begin(0, resets.NextU64());
+  for (int done = 1; done <= options.steps; ++done) {
+    training.Step(ActMode::kExplore, [&](const PlayedStep& step) {
+      agent->Observe(step.experience, step.tracker.carry());
+      agent->Update();
+      if (step.ended()) training.Begin(step.env, resets.NextU64());
+    });
     if (done % kProgressEvery == 0 || done == options.steps) progress(done);
   }
   return agent;
@@ -83,7 +77,7 @@ void AddCriticValues(
     const std::function<void(std::string_view stage, int done, int total)>& progress) {
   MSRL_CHECK_GE(options.steps, 1);
   struct Family {
-    std::unique_ptr<Env> env;
+    std::unique_ptr<BatchEnv> env;
     std::vector<std::size_t> episodes;
   };
   // all that can be wrong with the file is said before anything is trained
@@ -92,7 +86,7 @@ void AddCriticValues(
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     const StoredEpisode& episode = file.episodes[k];
     Family& family = families[episode.env];
-    if (!family.env) family.env = MakeEnv(episode.env, env_options);
+    if (!family.env) family.env = std::make_unique<BatchEnv>(MakeEnv(episode.env, env_options));
     const Index size = family.env->spec().observation_size;
     if (episode.observations.rows() != size) {
       throw UserError(StrCat("episode ", k, " has observations of ", episode.observations.rows(),

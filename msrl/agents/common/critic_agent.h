@@ -2,6 +2,7 @@
 #ifndef MSRL_AGENTS_COMMON_CRITIC_AGENT_H_
 #define MSRL_AGENTS_COMMON_CRITIC_AGENT_H_
 
+#include <array>
 #include <span>
 
 #include "msrl/agents/common/critic.h"
@@ -11,12 +12,10 @@ namespace msrl {
 
 class CriticAgent : public Agent {
  public:
-  // As Act. True if the choice is the policy's, false if it was drawn to explore at random.
-  virtual bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) = 0;
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override {
-    Choose(situation, mode, rng, out);
-  }
-  void Observe(const Experience& experience) override { memory().Observe(experience); }
+  // As Act, of at most kMaxTurns; says of each whether the choice is the policy's (true) or was
+  // drawn to explore at random (false).
+  virtual void Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) = 0;
+  void Observe(const Experience& experience, Carry&) override { memory().Observe(experience); }
   LiftKind lift_kind() const override {
     const auto& branch = critic().branch_settings();
     return branch ? branch->lift->kind() : LiftKind::kCompact;
@@ -34,6 +33,13 @@ class CriticAgent : public Agent {
   virtual const Critic& critic() const = 0;
   virtual OffPolicyMemory& memory() = 0;
   virtual const OffPolicyMemory& memory() const = 0;
+
+ protected:
+  static_assert(kMaxTurns <= Critic::kMaxCandidates);
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override {
+    std::array<bool, kMaxTurns> by_policy{};
+    Choose(turns, mode, std::span(by_policy).first(turns.size()));
+  }
 };
 
 }  // namespace msrl

@@ -28,6 +28,19 @@ inline void CopyObservation(const EnvView& observation, Eigen::Ref<Eigen::Vector
   column = observation.cast<float>();
 }
 
+// Those of all turns, one column each.
+inline auto CopyObservations(std::span<const Turn> turns, Eigen::MatrixXf& columns) {
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    CopyObservation(turns[i].situation.observation, columns.col(static_cast<Eigen::Index>(i)));
+  }
+  return columns.leftCols(static_cast<Eigen::Index>(turns.size()));
+}
+
+// A column as a span.
+inline std::span<float> ColumnSpan(Eigen::MatrixXf& matrix, std::size_t i) {
+  return {matrix.col(static_cast<Eigen::Index>(i)).data(), static_cast<std::size_t>(matrix.rows())};
+}
+
 // All of a matrix as one span.
 inline std::span<float> Flat(Eigen::MatrixXf& matrix) {
   return {matrix.data(), static_cast<std::size_t>(matrix.size())};

@@ -62,8 +62,7 @@ OffPolicyMemory::OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& con
       rng_(seed, "replay"),
       action_(static_cast<std::size_t>(replay_.config().action_size)),
       features_before_(static_cast<std::size_t>(replay_.config().feature_size)),
-      features_after_(features_before_.size()),
-      features_now_(replay_.config().feature_size, 1) {}
+      features_after_(features_before_.size()) {}
 
 void OffPolicyMemory::Observe(const Experience& experience) {
   if (action_spec_.kind == ActionKind::kDiscrete) {
@@ -93,9 +92,8 @@ void OffPolicyMemory::Observe(const Experience& experience) {
   ++steps_;
 }
 
-const Eigen::MatrixXf& OffPolicyMemory::FeaturesOf(const Situation& situation) {
-  if (features_) features_->Compute(situation.matrix, Flat(features_now_));
-  return features_now_;
+void OffPolicyMemory::ComputeFeatures(const Situation& situation, std::span<float> features) {
+  if (features_) features_->Compute(situation.matrix, features);
 }
 
 const ReplayBatch& OffPolicyMemory::Sample() {

@@ -57,8 +57,8 @@ class OffPolicyMemory {
   // A new batch; valid until the next call.
   const ReplayBatch& Sample();
 
-  // Features of Z, one column; without a branch it has no rows. Valid until the next call.
-  const Eigen::MatrixXf& FeaturesOf(const Situation& situation);
+  // Features of Z; nothing without a branch.
+  void ComputeFeatures(const Situation& situation, std::span<float> features);
 
   std::int64_t steps() const { return steps_; }
   const Replay& replay() const { return replay_; }
@@ -72,7 +72,6 @@ class OffPolicyMemory {
   ReplayBatch batch_;
   Rng rng_;
   std::vector<float> action_, features_before_, features_after_;
-  Eigen::MatrixXf features_now_;
   std::int64_t steps_ = 0;
 };
 

@@ -45,7 +45,8 @@ Dqn::Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed,
                .layer_norm = config.critic_layer_norm,
                .batch = config.batch_size},
               branch),
-      act_observation_(spec.observation_size, 1),
+      act_observation_(spec.observation_size, kMaxTurns),
+      act_features_(critic_.feature_count(), kMaxTurns),
       d_q_(spec.action.size, config.batch_size),
       best_(static_cast<std::size_t>(config.batch_size)),
       metrics_({"loss/critic", "value/q", "policy/epsilon"}) {
@@ -61,16 +62,31 @@ double Dqn::epsilon() const {
   return std::lerp(config_.epsilon_start, config_.epsilon_end, std::clamp(done, 0.0, 1.0));
 }
 
-bool Dqn::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  if (mode == ActMode::kExplore && (memory_.IsWarmingUp() || rng.Bernoulli(epsilon()))) {
-    DrawUniformAction(action_spec_, rng, out);
-    return false;
+void Dqn::Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) {
+  Eigen::Index count = 0;  // of the policy's turns, one column each
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const Turn& turn = turns[i];
+    by_policy[i] =
+        mode == ActMode::kEvaluate || !(memory_.IsWarmingUp() || turn.rng.Bernoulli(epsilon()));
+    if (!by_policy[i]) {
+      DrawUniformAction(action_spec_, turn.rng, turn.out);
+      continue;
+    }
+    CopyObservation(turn.situation.observation, act_observation_.col(count));
+    memory_.ComputeFeatures(turn.situation,
+                            ColumnSpan(act_features_, static_cast<std::size_t>(count)));
+    ++count;
   }
-  CopyObservation(situation.observation, act_observation_.col(0));
-  Eigen::Index best = 0;
-  critic_.QNow(act_observation_, memory_.FeaturesOf(situation), no_action_).col(0).maxCoeff(&best);
-  out.set_index(static_cast<int>(best));
-  return true;
+  if (count == 0) return;
+  const auto q =
+      critic_.QNow(act_observation_.leftCols(count), act_features_.leftCols(count), no_action_);
+  count = 0;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (!by_policy[i]) continue;
+    Eigen::Index best = 0;
+    q.col(count++).maxCoeff(&best);
+    turns[i].out.set_index(static_cast<int>(best));
+  }
 }
 
 void Dqn::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,

@@ -38,7 +38,7 @@ class Dqn : public CriticAgent {
       const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) override;
   void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                     const ConstMatrixRef& action, std::span<float> q) override;
   void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
@@ -64,7 +64,7 @@ class Dqn : public CriticAgent {
   Critic critic_;
 
   // workspace
-  Eigen::MatrixXf act_observation_, d_q_;
+  Eigen::MatrixXf act_observation_, act_features_, d_q_;
   const Eigen::MatrixXf no_action_;  // actions choose outputs, they are no input
   std::vector<Eigen::Index> best_;
   MetricMeans metrics_;

@@ -4,13 +4,15 @@
 
 namespace msrl {
 
-void RandomAgent::Act(const Situation&, ActMode, Rng& rng, ActionBuffer& out) {
-  DrawUniformAction(action_, rng, out);
+void RandomAgent::ActInBatch(std::span<const Turn> turns, ActMode) {
+  for (const Turn& turn : turns) DrawUniformAction(action_, turn.rng, turn.out);
 }
 
-void StillAgent::Act(const Situation&, ActMode, Rng&, ActionBuffer& out) {
-  out.set_index(0);
-  std::ranges::fill(out.values(), 0.0);
+void StillAgent::ActInBatch(std::span<const Turn> turns, ActMode) {
+  for (const Turn& turn : turns) {
+    turn.out.set_index(0);
+    std::ranges::fill(turn.out.values(), 0.0);
+  }
 }
 
 }  // namespace msrl

@@ -15,7 +15,7 @@ struct FixedConfig {
 class FixedAgent : public Agent {
  public:
   std::int64_t parameter_count() const override { return 0; }
-  void Observe(const Experience&) override {}
+  void Observe(const Experience&, Carry&) override {}
   void Update() override {}
   void DrainMetrics(MetricSink&) override {}
   void Visit(const Archive&) override {}
@@ -25,9 +25,10 @@ class FixedAgent : public Agent {
 class RandomAgent : public FixedAgent {
  public:
   RandomAgent(const EnvSpec& spec, const FixedConfig&, std::uint64_t) : action_(spec.action) {}
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
 
  private:
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
+
   ActionSpec action_;
 };
 
@@ -35,7 +36,9 @@ class RandomAgent : public FixedAgent {
 class StillAgent : public FixedAgent {
  public:
   StillAgent(const EnvSpec&, const FixedConfig&, std::uint64_t) {}
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+
+ private:
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
 };
 
 }  // namespace msrl

@@ -1,5 +1,6 @@
 #include "msrl/agents/msrl/msrl.h"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -65,19 +66,28 @@ void Msrl::Initialise(std::span<const std::byte> contents, std::string_view sour
   took_over_ = true;
 }
 
-void Msrl::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  const bool by_policy = base_->Choose(situation, mode, rng, out);
+std::unique_ptr<Carry> Msrl::MakeCarry() const {
+  if (planner_) return planner_->MakePlan();
+  return Agent::MakeCarry();
+}
+
+void Msrl::ActInBatch(std::span<const Turn> turns, ActMode mode) {
+  std::array<bool, kMaxTurns> by_policy{};
+  base_->Choose(turns, mode, std::span(by_policy).first(turns.size()));
   const std::string& lookahead = settings_.planner.lookahead;
   const bool wanted =
       lookahead == "always" || (lookahead == "training" && mode == ActMode::kExplore);
-  if (by_policy && planner_ && wanted) {
-    planner_->Improve(situation, mode == ActMode::kExplore, *base_, out);
+  if (!planner_ || !wanted) return;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (!by_policy[i]) continue;
+    planner_->Improve(turns[i].situation, mode == ActMode::kExplore, *base_,
+                      CarryAs<Plan>(turns[i].carry), turns[i].out);
   }
 }
 
-void Msrl::Observe(const Experience& experience) {
-  base_->Observe(experience);
-  if (planner_) planner_->Observe(experience);
+void Msrl::Observe(const Experience& experience, Carry& carry) {
+  base_->Observe(experience, carry);
+  if (planner_) planner_->Observe(experience, CarryAs<Plan>(carry));
 }
 
 void Msrl::Update() {

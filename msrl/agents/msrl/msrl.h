@@ -81,8 +81,9 @@ class Msrl : public Agent {
   std::int64_t parameter_count() const override {
     return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0);
   }
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
-  void Observe(const Experience& experience) override;
+  // The planner's; bases have none.
+  std::unique_ptr<Carry> MakeCarry() const override;
+  void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   void Initialise(std::span<const std::byte> contents, std::string_view source) override;
   std::string TakeNotice() override;
@@ -93,6 +94,7 @@ class Msrl : public Agent {
   const std::optional<Planner>& planner() const { return planner_; }
 
  private:
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
   void JudgeBranch();
 
   MsrlSettings settings_;

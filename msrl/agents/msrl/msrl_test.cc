@@ -40,18 +40,18 @@ class Play {
   Play(const std::string& env_id, std::unique_ptr<Agent> agent, std::uint64_t seed = 1)
       : env_(MakeEnv(env_id)),
         agent_(std::move(agent)),
-        tracker_(env_->spec(), CompactLift(agent_->lift_kind())),
+        tracker_(env_->spec(), *agent_),
         resets_(seed, "env"),
         policy_(seed, "policy"),
         action_(env_->spec().action) {
     Restart();
   }
   void Step() {
-    agent_->Act(tracker_.situation(), ActMode::kExplore, policy_, action_);
+    agent_->Act(tracker_.turn(policy_, action_), ActMode::kExplore);
     for (const double value : action_.values()) actions_ += StrCat(value, " ");
     actions_ += StrCat(action_.index(), ";");
     const StepResult result = env_->Step(action_.view());
-    agent_->Observe(tracker_.Advance(action_.view(), result, *env_));
+    agent_->Observe(tracker_.Advance(action_.view(), result, *env_), tracker_.carry());
     agent_->Update();
     if (const std::string notice = agent_->TakeNotice(); !notice.empty()) {
       notices_.push_back(notice);
@@ -384,6 +384,11 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
     // the same steps with either: what is drawn and played is the loop's
     const std::unique_ptr<Agent> original = std::move(play.agent_);
     const std::vector<std::byte> snapshot = play.env_->Snapshot();
+    TensorFileBuilder episode;
+    play.tracker_.Visit(Archive(episode), *play.env_);
+    const std::string episode_bytes = episode.Encode();
+    const TensorFile episode_file =
+        TensorFile::Parse(std::as_bytes(std::span(episode_bytes)), "test");
     const Rng policy = play.policy_;
     std::string actions[2];
     std::string states[2];
@@ -391,16 +396,17 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
       Agent& agent = which == 0 ? *original : *loaded;
       const auto env = MakeEnv(pair.env);
       env->Restore(snapshot);
-      EpisodeTracker tracker = play.tracker_;
+      EpisodeTracker tracker(env->spec(), agent);
+      tracker.Visit(Archive(episode_file), *env);
       Rng draws = policy;
       ActionBuffer action(env->spec().action);
       Rng resets(3, "resets");
       for (int t = 0; t < 100; ++t) {
-        agent.Act(tracker.situation(), ActMode::kExplore, draws, action);
+        agent.Act(tracker.turn(draws, action), ActMode::kExplore);
         for (const double value : action.values()) actions[which] += StrCat(value, " ");
         actions[which] += StrCat(action.index(), ";");
         const StepResult result = env->Step(action.view());
-        agent.Observe(tracker.Advance(action.view(), result, *env));
+        agent.Observe(tracker.Advance(action.view(), result, *env), tracker.carry());
         agent.Update();
         if (!result.terminated && !result.truncated) continue;
         env->Reset(resets.NextU64());

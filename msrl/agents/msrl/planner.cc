@@ -70,13 +70,9 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
       neighbours_(static_cast<std::size_t>(settings.neighbours)),
       observation_(n_, Critic::kMaxCandidates),
       z_(features_.size(), Critic::kMaxCandidates),
-      tails_(n_, settings.neighbours),
-      segment_(features_.size(), settings.neighbours),
       ahead_(features_.size(), settings.neighbours),
-      heads_(m_, settings.neighbours),
       candidates_(m_, Critic::kMaxCandidates),
       context_(kGeometrySize),
-      probability_(neighbours_.size()),
       value_(neighbours_.size()),
       q_(Critic::kMaxCandidates),
       kept_(neighbours_.size()),
@@ -92,8 +88,22 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
   }
 }
 
+Plan::Plan(int observation_size, int feature_count, int action_size, int most_futures)
+    : observation(observation_size, 1),
+      z(feature_count, 1),
+      action(action_size, 1),
+      tails(observation_size, most_futures),
+      segment(feature_count, most_futures),
+      heads(action_size, most_futures),
+      geometry(kGeometrySize, most_futures),
+      probability(static_cast<std::size_t>(most_futures)) {}
+
+std::unique_ptr<Plan> Planner::MakePlan() const {
+  return std::make_unique<Plan>(n_, features_.size(), m_, settings_.neighbours);
+}
+
 // Nearby segments with what they lead to.
-int Planner::FindFutures(const Situation& situation) {
+int Planner::FindFutures(const Situation& situation, Plan& plan) {
   CopyToFloats(situation.geometry, context_);
   const int found = library_.Query(
       context_, {.k = settings_.neighbours, .radius = static_cast<float>(settings_.context_radius)},
@@ -106,32 +116,34 @@ int Planner::FindFutures(const Situation& situation) {
     features_.Compute(matrix_, {ahead_.col(j).data(), rows});
     matrix_.SetZero();
     library_.AddMatrixTo(slot, matrix_);
-    features_.Compute(matrix_, {segment_.col(j).data(), rows});
-    std::ranges::copy(library_.tail_observation(slot), tails_.col(j).data());
-    std::ranges::copy(library_.head_action(slot), heads_.col(j).data());
+    features_.Compute(matrix_, {plan.segment.col(j).data(), rows});
+    std::ranges::copy(library_.tail_observation(slot), plan.tails.col(j).data());
+    std::ranges::copy(library_.head_action(slot), plan.heads.col(j).data());
+    std::ranges::copy(library_.tail_geometry(slot), plan.geometry.col(j).data());
   }
   return found;
 }
 
 // V(o^, Z^) of the futures that the filter keeps.
-void Planner::JudgeFutures(CriticAgent& base, int futures) {
+void Planner::JudgeFutures(CriticAgent& base, int futures, Plan& plan) {
   const auto count = static_cast<std::size_t>(futures);
   std::ranges::fill(kept_, std::uint8_t{1});
   if (settings_.obstruction) {
-    proxy_.Predict(observation_.col(0), z_.col(0), tails_.leftCols(futures),
-                   segment_.leftCols(futures), std::span(probability_).first(count));
+    proxy_.Predict(plan.observation.col(0), plan.z.col(0), plan.tails.leftCols(futures),
+                   plan.segment.leftCols(futures), std::span(plan.probability).first(count));
     for (std::size_t j = 0; j < count; ++j) {
-      kept_[j] = proxy_.Keeps(probability_[j]) ? 1 : 0;
+      kept_[j] = proxy_.Keeps(plan.probability[j]) ? 1 : 0;
     }
   }
-  base.StateValues(tails_.leftCols(futures), ahead_.topLeftCorner(critic_rows_, futures), value_);
+  base.StateValues(plan.tails.leftCols(futures), ahead_.topLeftCorner(critic_rows_, futures),
+                   value_);
   for (std::size_t j = 0; j < count; ++j) {
     if (library_.terminated(neighbours_[j].slot)) value_[j] = 0.0F;
   }
 }
 
 // The policy's choice is the first candidate.
-int Planner::MakeCandidates(const ActionBuffer& choice, int futures) {
+int Planner::MakeCandidates(const ActionBuffer& choice, int futures, const Plan& plan) {
   if (action_spec_.kind == ActionKind::kDiscrete) {
     int count = 0;
     candidates_(0, count++) = static_cast<float>(choice.view().index());
@@ -143,39 +155,41 @@ int Planner::MakeCandidates(const ActionBuffer& choice, int futures) {
   for (int i = 0; i < m_; ++i) {
     candidates_(i, 0) = static_cast<float>(choice.view().values()[static_cast<std::size_t>(i)]);
   }
-  candidates_.middleCols(1, futures) = heads_.leftCols(futures);
+  candidates_.middleCols(1, futures) = plan.heads.leftCols(futures);
   return 1 + futures;
 }
 
-bool Planner::Compatible(int future, int candidate) const {
-  const auto difference = heads_.col(future) - candidates_.col(candidate);
+template <typename Column>
+bool Planner::Compatible(const Plan& plan, int future, const Column& action) const {
+  const auto difference = plan.heads.col(future) - action;
   if (action_spec_.kind == ActionKind::kDiscrete) return difference[0] == 0.0F;
   const auto radius = static_cast<float>(settings_.action_radius);
   return difference.squaredNorm() <= radius * radius * static_cast<float>(m_);
 }
 
 // U of a candidate; -inf if there is no future.
-float Planner::BestFuture(int candidate, int futures) const {
+float Planner::BestFuture(const Plan& plan, int candidate, int futures) const {
   float best = -std::numeric_limits<float>::infinity();
   for (int j = 0; j < futures; ++j) {
     const auto at = static_cast<std::size_t>(j);
-    if (kept_[at] != 0 && value_[at] > best && Compatible(j, candidate)) best = value_[at];
+    if (kept_[at] != 0 && value_[at] > best && Compatible(plan, j, candidates_.col(candidate))) {
+      best = value_[at];
+    }
   }
   return best;
 }
 
-void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& base,
+void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan,
                       ActionBuffer& out) {
-  CopyObservation(situation.observation, observation_.col(0));
-  const int futures = FindFutures(situation);
+  CopyObservation(situation.observation, plan.observation.col(0));
+  const int futures = FindFutures(situation, plan);
   if (futures > 0) {
-    features_.Compute(situation.matrix,
-                      {z_.col(0).data(), static_cast<std::size_t>(features_.size())});
-    JudgeFutures(base, futures);
-    const int candidates = MakeCandidates(out, futures);
-    for (int c = 1; c < candidates; ++c) {
-      observation_.col(c) = observation_.col(0);
-      z_.col(c) = z_.col(0);
+    features_.Compute(situation.matrix, Flat(plan.z));
+    JudgeFutures(base, futures, plan);
+    const int candidates = MakeCandidates(out, futures, plan);
+    for (int c = 0; c < candidates; ++c) {
+      observation_.col(c) = plan.observation.col(0);
+      z_.col(c) = plan.z.col(0);
     }
     const auto o = observation_.leftCols(candidates);
     const auto z = z_.topLeftCorner(critic_rows_, candidates);
@@ -189,7 +203,7 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     float best_score = -std::numeric_limits<float>::infinity();
     for (int c = 0; c < candidates; ++c) {
       float score = q_[static_cast<std::size_t>(c)];
-      const float u = BestFuture(c, futures);
+      const float u = BestFuture(plan, c, futures);
       if (std::isfinite(u)) score += beta * (u - neutral);
       if (c == 0) score += static_cast<float>(settings_.margin);
       if (score > best_score) {
@@ -202,7 +216,7 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
         out.set_index(static_cast<int>(candidates_(0, best)));
         // of the segments that begin so, the nearest
         for (int j = 0; exploring && j < futures; ++j) {
-          if (!Compatible(j, best)) continue;
+          if (!Compatible(plan, j, candidates_.col(best))) continue;
           library_.NoteUse(neighbours_[static_cast<std::size_t>(j)].slot);
           break;
         }
@@ -214,20 +228,19 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
       }
     }
     if (exploring) metrics_.Add(kOverride, best != 0 ? 1.0 : 0.0);
-    // what is executed
-    if (best != 0) candidates_.col(0) = candidates_.col(best);
+    plan.action = candidates_.col(best);
   }
   if (!exploring) return;
-  planned_futures_ = futures;
+  plan.futures = futures;
   metrics_.Add(kFutures, futures);
   if (settings_.obstruction && futures > 0) {
-    proxy_.CountFiltered(std::span(probability_).first(static_cast<std::size_t>(futures)));
+    proxy_.CountFiltered(std::span(plan.probability).first(static_cast<std::size_t>(futures)));
   }
 }
 
-void Planner::Observe(const Experience& experience) {
-  if (settings_.obstruction) LearnOutcomes(experience);
-  planned_futures_ = 0;
+void Planner::Observe(const Experience& experience, Plan& plan) {
+  if (settings_.obstruction) LearnOutcomes(experience, plan);
+  plan.futures = 0;
   if (action_spec_.kind == ActionKind::kDiscrete) {
     action_[0] = static_cast<float>(experience.action.index());
   } else {
@@ -251,25 +264,23 @@ void Planner::Observe(const Experience& experience) {
 }
 
 // What really happened, against what the futures with this action foretold.
-void Planner::LearnOutcomes(const Experience& experience) {
+void Planner::LearnOutcomes(const Experience& experience, const Plan& plan) {
   const std::span<const double> reached(experience.after.geometry.data(), kGeometrySize);
-  for (int j = 0; j < planned_futures_; ++j) {
-    if (!Compatible(j, 0)) continue;
-    const auto at = static_cast<std::size_t>(j);
-    const std::span<const float> tail = library_.tail_geometry(neighbours_[at].slot);
-    std::ranges::copy(tail, foretold_.begin());
+  for (int j = 0; j < plan.futures; ++j) {
+    if (!Compatible(plan, j, plan.action.col(0))) continue;
+    std::copy_n(plan.geometry.col(j).data(), kGeometrySize, foretold_.begin());
     const bool differs = OutcomeDiffers(reached, foretold_, settings_.proxy.tolerance);
     metrics_.Add(kRealized, differs ? 0.0 : 1.0);
-    proxy_.Add(observation_.col(0), z_.col(0), tails_.col(j), segment_.col(j), differs,
-               probability_[at]);
+    proxy_.Add(plan.observation.col(0), plan.z.col(0), plan.tails.col(j), plan.segment.col(j),
+               differs, plan.probability[static_cast<std::size_t>(j)]);
   }
-  if (planned_futures_ == 0) return;
+  if (plan.futures == 0) return;
   matrix_.SetZero();
   matrix_.AddStep(Eigen::Map<const Eigen::VectorXd>(
       experience.psi.data(), static_cast<Eigen::Index>(experience.psi.size())));
   features_.Compute(matrix_, Flat(step_));
   CopyToFloats(experience.after.observation, tail_observation_);
-  proxy_.Add(observation_.col(0), z_.col(0),
+  proxy_.Add(plan.observation.col(0), plan.z.col(0),
              Eigen::Map<const Eigen::VectorXf>(tail_observation_.data(), n_), step_.col(0),
              /*obstructed=*/false, std::nullopt);
 }

@@ -8,6 +8,7 @@
 #ifndef MSRL_AGENTS_MSRL_PLANNER_H_
 #define MSRL_AGENTS_MSRL_PLANNER_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,19 @@ struct PlannerSettings {
 // UserError that names the setting.
 void RequireValid(const PlannerSettings& settings);
 
+// The futures that the last choice knew of, one column each, until it is seen what came of it.
+struct Plan : Carry {
+  Plan(int observation_size, int feature_count, int action_size, int most_futures);
+  void Begin() override { futures = 0; }
+
+  int futures = 0;                  // 0: nothing to learn from
+  Eigen::MatrixXf observation, z;   // o and features of Z, one column
+  Eigen::MatrixXf action;           // what is executed, one column
+  Eigen::MatrixXf tails, segment;   // o^, features of M(sigma)
+  Eigen::MatrixXf heads, geometry;  // first actions, and the geometry of o^
+  std::vector<float> probability;   // of obstruction
+};
+
 // The library, the obstruction proxy and the choice of actions.
 class Planner {
  public:
@@ -64,11 +78,13 @@ class Planner {
   Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lift::Ptr& lift,
           const MatrixFeatureOptions& features, bool critic_sees_matrix, std::uint64_t seed);
 
-  // Replaces the policy's choice in `out` by a candidate that scores better. The choice is
-  // remembered until Observe if `exploring`. No allocation.
-  void Improve(const Situation& situation, bool exploring, CriticAgent& base, ActionBuffer& out);
-  // A step: into the library, and what it says about the futures that were considered.
-  void Observe(const Experience& experience);
+  std::unique_ptr<Plan> MakePlan() const;
+  // Replaces the policy's choice in `out` by a candidate that scores better. If `exploring`, the
+  // plan waits for Observe; otherwise it is scratch space. No allocation.
+  void Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan,
+               ActionBuffer& out);
+  // A step: into the library, and what it says about the futures of the plan, which is done then.
+  void Observe(const Experience& experience, Plan& plan);
   void Update();
 
   const SegmentLibrary& library() const { return library_; }
@@ -81,12 +97,14 @@ class Planner {
   void Visit(const Archive& state);
 
  private:
-  int FindFutures(const Situation& situation);
-  void JudgeFutures(CriticAgent& base, int futures);
-  int MakeCandidates(const ActionBuffer& choice, int futures);
-  bool Compatible(int future, int candidate) const;
-  float BestFuture(int candidate, int futures) const;
-  void LearnOutcomes(const Experience& experience);
+  int FindFutures(const Situation& situation, Plan& plan);
+  void JudgeFutures(CriticAgent& base, int futures, Plan& plan);
+  int MakeCandidates(const ActionBuffer& choice, int futures, const Plan& plan);
+  // Whether a future of the plan begins with the action in a column.
+  template <typename Column>
+  bool Compatible(const Plan& plan, int future, const Column& action) const;
+  float BestFuture(const Plan& plan, int candidate, int futures) const;
+  void LearnOutcomes(const Experience& experience, const Plan& plan);
 
   PlannerSettings settings_;
   ActionSpec action_spec_;
@@ -101,15 +119,14 @@ class Planner {
   std::int64_t episode_ = 0;
   MetricMeans metrics_;
 
-  // the last plan: one column per future or candidate
+  // workspace of Improve: one column per future or candidate
   std::vector<Neighbour> neighbours_;
-  Eigen::MatrixXf observation_, z_;          // o and features of Z, copied to every candidate
-  Eigen::MatrixXf tails_, segment_, ahead_;  // o^, features of M(sigma) and of Z + M(sigma)
-  Eigen::MatrixXf heads_, candidates_;
-  std::vector<float> context_, probability_, value_, q_;
+  Eigen::MatrixXf observation_, z_;  // o and features of Z, copied to every candidate
+  Eigen::MatrixXf ahead_;            // features of Z + M(sigma)
+  Eigen::MatrixXf candidates_;
+  std::vector<float> context_, value_, q_;
   std::vector<std::uint8_t> kept_;
   SegmentMatrix matrix_;
-  int planned_futures_ = 0;  // 0: nothing to learn from
 
   // workspace of Observe
   std::vector<float> action_, tail_observation_, tail_geometry_;

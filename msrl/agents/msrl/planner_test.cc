@@ -47,7 +47,7 @@ class KnownValues : public CriticAgent {
     }
   }
 
-  bool Choose(const Situation&, ActMode, Rng&, ActionBuffer&) override { return NotAsked<bool>(); }
+  void Choose(std::span<const Turn>, ActMode, std::span<bool>) override { NotAsked<int>(); }
   std::int64_t parameter_count() const override { return 0; }
   void Update() override {}
   void DrainMetrics(MetricSink&) override {}
@@ -95,7 +95,10 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
     settings.obstruction = false;
     return settings;
   }
-  Planner Make(const PlannerSettings& settings) const {
+  // With a plan for its only episode.
+  Planner Make(const PlannerSettings& settings) {
+    plan_ = std::make_unique<Plan>(kObservation, MatrixFeatures(CompactLift(), {}).size(), 1,
+                                   settings.neighbours);
     return {Spec(),    settings, CompactLift(), MatrixFeatureOptions{}, /*critic_sees_matrix=*/true,
             /*seed=*/1};
   }
@@ -137,7 +140,7 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
                           .psi = {segment.psi.data(), static_cast<std::size_t>(segment.psi.size())},
                           .after = View(segment.after, z),
                           .terminated = segment.terminated};
-    planner.Observe(seen);
+    planner.Observe(seen, *plan_);
   }
   std::vector<Segment> Fill(int count, Planner& planner) {
     std::vector<Segment> segments;
@@ -242,6 +245,7 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
     return uses;
   }
 
+  std::unique_ptr<Plan> plan_;
   Rng rng_{1, "planner"};
 };
 
@@ -267,7 +271,7 @@ TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
       const std::vector<const Segment*> futures = Nearby(segments, state, settings);
       const double expected = BestAction(futures, state, z, choice, settings);
       ActionBuffer out = Buffer(choice);
-      planner.Improve(View(state, z), i % 2 == 0, values, out);
+      planner.Improve(View(state, z), i % 2 == 0, values, *plan_, out);
       EXPECT_NEAR(ChoiceOf(out), expected, 1e-6);
       ++(expected == choice ? kept : overrides);
       few += !futures.empty() && std::ssize(futures) < settings.neighbours ? 1 : 0;
@@ -290,7 +294,7 @@ TEST_P(PlannerTest, AnEmptyLibraryChangesNothing) {
   const SegmentMatrix z(CompactLift());
   const double choice = RandomChoice();
   ActionBuffer out = Buffer(choice);
-  planner.Improve(View(RandomState(), z), /*exploring=*/true, values, out);
+  planner.Improve(View(RandomState(), z), /*exploring=*/true, values, *plan_, out);
   EXPECT_EQ(ChoiceOf(out), choice);
 }
 
@@ -311,7 +315,7 @@ TEST_P(PlannerTest, WhatTheFilterRemovesIsNoFuture) {
       const double choice = RandomChoice();
       const auto futures = Nearby(segments, state, settings);
       ActionBuffer out = Buffer(choice);
-      planner.Improve(View(state, z), /*exploring=*/false, values, out);
+      planner.Improve(View(state, z), /*exploring=*/false, values, *plan_, out);
       const double all = BestAction(futures, state, z, choice, settings, false);
       const double nothing = BestAction(futures, state, z, choice, settings, true);
       EXPECT_NEAR(ChoiceOf(out), threshold == 0.0 ? nothing : all, 1e-6);
@@ -338,8 +342,12 @@ TEST_P(PlannerTest, OutcomesTeachTheFilter) {
     const auto futures = Nearby(kept, step.before, settings);
     const SegmentMatrix z = RandomPrefix();
     ActionBuffer out = Buffer(step.action);
-    planner.Improve(View(step.before, z), /*exploring=*/true, values, out);
+    planner.Improve(View(step.before, z), /*exploring=*/true, values, *plan_, out);
     step.action = ChoiceOf(out);
+    // another episode plans before this one knows its outcome
+    const std::unique_ptr<Plan> other = planner.MakePlan();
+    ActionBuffer other_out = Buffer(0.0);
+    planner.Improve(View(State{}, z), /*exploring=*/true, values, *other, other_out);
     // half of the steps end where a future said
     if (i % 2 == 0 && !futures.empty()) step.after = futures.back()->after;
     Observe(step, planner);
@@ -377,7 +385,7 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
     const double choice = RandomChoice();
     ActionBuffer out = Buffer(choice);
     const SegmentMatrix z = RandomPrefix();
-    planner.Improve(View(RandomState(), z), /*exploring=*/false, values, out);
+    planner.Improve(View(RandomState(), z), /*exploring=*/false, values, *plan_, out);
     overrides += ChoiceOf(out) != choice ? 1 : 0;
   }
   EXPECT_GT(overrides, 5);
@@ -389,7 +397,7 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
   ActionBuffer out = Buffer(0.0);
   const SegmentMatrix z = RandomPrefix();
   const std::string stepped = Archived(planner);
-  planner.Improve(View(State{}, z), /*exploring=*/true, values, out);
+  planner.Improve(View(State{}, z), /*exploring=*/true, values, *plan_, out);
   EXPECT_NE(Archived(planner), stepped);
 }
 

@@ -101,8 +101,7 @@ Ppo::Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed)
       log_prob_(rewards_.size()),
       terminated_(rewards_.size()),
       ended_(rewards_.size()),
-      chosen_(actions_.rows(), 1),
-      act_tape_(actor_spec_, 1),
+      act_tape_(actor_spec_, kMaxTurns),
       actor_tape_(actor_spec_, config.minibatch_size),
       critic_tape_(critic_spec_, config.minibatch_size),
       value_tape_(critic_spec_, config.rollout_steps),
@@ -114,8 +113,8 @@ Ppo::Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed)
       next_values_(rewards_.size()),
       advantages_(rewards_.size()),
       order_(rewards_.size()),
-      evaluated_(actions_.rows(), 1),
-      act_observation_(spec.observation_size, 1),
+      act_observation_(spec.observation_size, kMaxTurns),
+      act_action_(actions_.rows(), kMaxTurns),
       batch_observation_(spec.observation_size, config.minibatch_size),
       batch_action_(actions_.rows(), config.minibatch_size),
       d_head_(spec.action.size, config.minibatch_size),
@@ -130,7 +129,6 @@ Ppo::Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed)
   observations_.setZero();
   next_observations_.setZero();
   actions_.setZero();
-  chosen_.setZero();
 }
 
 std::int64_t Ppo::parameter_count() const {
@@ -146,52 +144,71 @@ void Ppo::Normalize(const ConstMatrixRef& observations, MatrixRef out) const {
   }
 }
 
-void Ppo::Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  CopyObservation(situation.observation, act_observation_.col(0));
-  RequireFinite("observation", Flat(act_observation_));  // as float
-  if (mode == ActMode::kExplore && config_.normalize_observations) {
-    observation_statistics_.Update(act_observation_);
-  }
-  Normalize(act_observation_, act_observation_);
-  const auto head = actor_.Forward(act_observation_, act_tape_);
-  Eigen::MatrixXf& action = mode == ActMode::kExplore ? chosen_ : evaluated_;
-  if (mode == ActMode::kExplore) {
-    head_.Sample(head, log_std_, rng, chosen_);
-    head_.LogProb(head, log_std_, chosen_, {&chosen_log_prob_, 1});
-    observations_.col(filled_) = act_observation_.col(0);
-  } else {
-    head_.Mode(head, action);
-  }
-  if (action_spec_.kind == ActionKind::kDiscrete) {
-    out.set_index(static_cast<int>(action(0, 0)));
-    return;
-  }
-  // the sample is unbounded; the environment gets it clipped
-  for (std::size_t i = 0; i < out.values().size(); ++i) {
-    out.values()[i] =
-        std::clamp(static_cast<double>(action(static_cast<Eigen::Index>(i), 0)), -1.0, 1.0);
-  }
-  RequireFinite("action", out.values());
+std::unique_ptr<Carry> Ppo::MakeCarry() const {
+  return std::make_unique<Course>(observations_.rows(), actions_.rows());
 }
 
-float Ppo::ScaledReward(const Experience& experience) {
+void Ppo::Course::Visit(const Archive& state) {
+  if (!state.Has("running_return")) {
+    state.Fail("running_return", "is missing: finish this run with the msrl that began it");
+  }
+  state.Double("running_return", running_return);
+}
+
+void Ppo::ActInBatch(std::span<const Turn> turns, ActMode mode) {
+  const bool explores = mode == ActMode::kExplore;
+  const auto count = static_cast<Eigen::Index>(turns.size());
+  const auto observations = CopyObservations(turns, act_observation_);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    RequireFinite("observation",
+                  ColumnSpan(act_observation_, static_cast<std::size_t>(i)));  // as float
+    if (explores && config_.normalize_observations) {
+      observation_statistics_.Update(act_observation_.col(i));
+    }
+    Normalize(act_observation_.col(i), act_observation_.col(i));
+  }
+  const auto head = actor_.Forward(observations, act_tape_);
+  if (!explores) head_.Mode(head, act_action_.leftCols(count));
+  for (Eigen::Index i = 0; i < count; ++i) {
+    const Turn& turn = turns[static_cast<std::size_t>(i)];
+    if (explores) {
+      auto& course = CarryAs<Course>(turn.carry);
+      head_.Sample(head.col(i), log_std_, turn.rng, course.chosen);
+      head_.LogProb(head.col(i), log_std_, course.chosen, {&course.log_prob, 1});
+      course.observation = act_observation_.col(i);
+      act_action_.col(i) = course.chosen;
+    }
+    if (action_spec_.kind == ActionKind::kDiscrete) {
+      turn.out.set_index(static_cast<int>(act_action_(0, i)));
+      continue;
+    }
+    // the sample is unbounded; the environment gets it clipped
+    std::ranges::transform(
+        ColumnSpan(act_action_, static_cast<std::size_t>(i)), turn.out.values().begin(),
+        [](float value) { return std::clamp(static_cast<double>(value), -1.0, 1.0); });
+    RequireFinite("action", turn.out.values());
+  }
+}
+
+float Ppo::ScaledReward(const Experience& experience, double& running_return) {
   if (!config_.normalize_rewards) return static_cast<float>(experience.scaled_reward);
-  running_return_ = config_.gamma * running_return_ + experience.scaled_reward;
-  Eigen::Matrix<float, 1, 1> value(static_cast<float>(running_return_));
+  running_return = config_.gamma * running_return + experience.scaled_reward;
+  Eigen::Matrix<float, 1, 1> value(static_cast<float>(running_return));
   RequireFinite("running return", std::span(value.data(), 1));
   return_statistics_.Update(value);
-  if (experience.terminated || experience.truncated) running_return_ = 0.0;
   Eigen::Matrix<float, 1, 1> reward(static_cast<float>(experience.scaled_reward));
   return_statistics_.Scale(reward, reward);
   return reward[0];
 }
 
-void Ppo::Observe(const Experience& experience) {
+void Ppo::Observe(const Experience& experience, Carry& carry) {
   MSRL_CHECK_LT(filled_, config_.rollout_steps);
+  auto& course = CarryAs<Course>(carry);
   const auto t = static_cast<std::size_t>(filled_);
-  actions_.col(filled_) = chosen_.col(0);
-  log_prob_[t] = chosen_log_prob_;
-  rewards_[t] = ScaledReward(experience);
+  observations_.col(filled_) = course.observation;
+  actions_.col(filled_) = course.chosen;
+  log_prob_[t] = course.log_prob;
+  rewards_[t] = ScaledReward(experience, course.running_return);
   terminated_[t] = experience.terminated ? 1 : 0;
   ended_[t] = experience.terminated || experience.truncated ? 1 : 0;
   // the true successor, also at the end of an episode; its statistics are updated when it is acted
@@ -314,18 +331,15 @@ void Ppo::Visit(const Archive& state) {
   state.Random("shuffle", shuffle_rng_);
   state.Packed("observation_statistics", observation_statistics_);
   state.Packed("return_statistics", return_statistics_);
-  state.Double("running_return", running_return_);
-  // the steps of a rollout that is not complete, and what the last Act chose
+  // the steps of a rollout that is not complete
   state.Int("filled", filled_, 0, config_.rollout_steps - 1);
   matrix("observations", observations_);
   matrix("next_observations", next_observations_);
   matrix("actions", actions_);
-  matrix("chosen", chosen_);
   state.Array("rewards", rewards_);
   state.Array("log_prob", log_prob_);
   state.Array("terminated", terminated_);
   state.Array("ended", ended_);
-  state.Double("chosen_log_prob", chosen_log_prob_);
   metrics_.Visit(state.Child("metrics"));
 }
 

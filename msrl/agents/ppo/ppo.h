@@ -63,8 +63,8 @@ class Ppo : public Agent {
   Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed);
 
   std::int64_t parameter_count() const override;
-  void Act(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
-  void Observe(const Experience& experience) override;
+  std::unique_ptr<Carry> MakeCarry() const override;
+  void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
@@ -73,8 +73,23 @@ class Ppo : public Agent {
   const Mlp& critic() const { return critic_; }
 
  private:
+  // Of one episode.
+  struct Course : Carry {
+    Course(Eigen::Index observation_size, Eigen::Index action_size)
+        : observation(Eigen::MatrixXf::Zero(observation_size, 1)),
+          chosen(Eigen::MatrixXf::Zero(action_size, 1)) {}
+    void Begin() override { running_return = 0.0; }
+    void Visit(const Archive& state) override;
+
+    double running_return = 0.0;  // discounted
+    // what the last Act saw, normalised, and chose before it was clipped
+    Eigen::MatrixXf observation, chosen;
+    float log_prob = 0.0F;
+  };
+
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
   void Normalize(const ConstMatrixRef& observations, MatrixRef out) const;
-  float ScaledReward(const Experience& experience);
+  float ScaledReward(const Experience& experience, double& running_return);
   void FillValues(const Eigen::MatrixXf& observations, std::span<float> out);
   void Shuffle();
   // One gradient step on order_[first, first + minibatch_size).
@@ -90,7 +105,6 @@ class Ppo : public Agent {
   Adam actor_adam_, log_std_adam_, critic_adam_;
   RunningNormalizer observation_statistics_;
   RunningNormalizer return_statistics_;
-  double running_return_ = 0.0;  // discounted, of the present episode
 
   // the rollout; observations normalised when they were seen
   int filled_ = 0;
@@ -98,18 +112,14 @@ class Ppo : public Agent {
   std::vector<float> rewards_, log_prob_;
   std::vector<std::uint8_t> terminated_, ended_;
 
-  // what the last Act chose before it was clipped
-  Eigen::MatrixXf chosen_;
-  float chosen_log_prob_ = 0.0F;
-
   // workspace
   MlpTape act_tape_, actor_tape_, critic_tape_, value_tape_;
   PolicyHead head_;
   FloatBuffer actor_gradients_, critic_gradients_, log_std_gradients_;
   std::vector<float> values_, next_values_, advantages_;
   std::vector<int> order_;
-  Eigen::MatrixXf evaluated_;  // an action of evaluation: must not touch what training chose
-  Eigen::MatrixXf act_observation_, batch_observation_, batch_action_, d_head_, d_value_;
+  Eigen::MatrixXf act_observation_, act_action_, batch_observation_, batch_action_, d_head_,
+      d_value_;
   std::vector<float> batch_log_prob_, batch_advantage_, d_log_prob_;
   MetricMeans metrics_;
 };

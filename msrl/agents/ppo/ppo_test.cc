@@ -53,6 +53,7 @@ Story Play(Ppo& agent, const EnvSpec& spec, const PpoConfig& config, double rewa
   Rng policy(7, "policy");
   Rng again(7, "policy");  // what the agent draws
   ActionBuffer buffer(spec.action);
+  const std::unique_ptr<Carry> carry = agent.MakeCarry();
   Story story;
   Doubles now = world();
   const auto view = [&](const Doubles& values) {
@@ -64,7 +65,7 @@ Story Play(Ppo& agent, const EnvSpec& spec, const PpoConfig& config, double rewa
         spec.action.kind == ActionKind::kContinuous
             ? Saved(agent, "log_std", static_cast<std::size_t>(spec.action.size))
             : Doubles{};
-    agent.Act(view(now), ActMode::kExplore, policy, buffer);
+    agent.Act({view(now), *carry, policy, buffer}, ActMode::kExplore);
     const Doubles next = world();
     Doubles action{static_cast<double>(buffer.index())};
     if (spec.action.kind == ActionKind::kContinuous) {
@@ -89,7 +90,9 @@ Story Play(Ppo& agent, const EnvSpec& spec, const PpoConfig& config, double rewa
                    .psi = {},
                    .after = view(next),
                    .terminated = terminated,
-                   .truncated = truncated});
+                   .truncated = truncated},
+                  *carry);
+    if (terminated || truncated) carry->Begin();
     story.observation.push_back(now);
     story.next_observation.push_back(next);
     story.action.push_back(action);
@@ -346,6 +349,49 @@ TEST(Ppo, NormalisesWhatItSaw) {
       EXPECT_NEAR(next[3 * t + i], normal(story.next_observation[t][i]), Tol(1e-4)) << t;
     }
   }
+}
+
+// Two episodes whose steps overlap, against the same steps one after the other.
+TEST(Ppo, AChoiceWaitsForTheOutcomeOfItsOwnEpisode) {
+  const EnvSpec spec = SmallSpec(ActionKind::kContinuous, 2);
+  PpoConfig config = SmallConfig();
+  config.normalize_rewards = true;
+  const SegmentMatrix matrix(CompactLift());
+  const Doubles geometry(kGeometrySize);
+  std::string states[2];
+  for (const bool overlap : {false, true}) {
+    Ppo agent(spec, config, kSeed);
+    const std::unique_ptr<Carry> carries[] = {agent.MakeCarry(), agent.MakeCarry()};
+    Rng policies[] = {Rng(1, "a"), Rng(1, "b")};
+    ActionBuffer actions[] = {ActionBuffer(spec.action), ActionBuffer(spec.action)};
+    const auto view = [&](const Doubles& values) {
+      return Situation{EnvView(values.data(), 3), EnvView(geometry.data(), kGeometrySize), matrix,
+                       0};
+    };
+    for (int t = 0; t < 4; ++t) {
+      const auto act = [&](int e) {
+        const Doubles here{0.1 * t, 0.5 * e, -0.3};
+        agent.Act({view(here), *carries[e], policies[e], actions[e]}, ActMode::kExplore);
+      };
+      const auto observe = [&](int e) {
+        const Doubles next{0.1 * t + 0.1, 0.5 * e, -0.3};
+        agent.Observe({.before = view(next),
+                       .action = actions[e].view(),
+                       .action_code = {},
+                       .scaled_reward = 1.0 + e + t,
+                       .psi = {},
+                       .after = view(next)},
+                      *carries[e]);
+      };
+      act(1);
+      if (overlap) act(0);
+      observe(1);
+      if (!overlap) act(0);
+      observe(0);
+    }
+    states[overlap ? 1 : 0] = Archived(agent);
+  }
+  EXPECT_TRUE(states[0] == states[1]);
 }
 
 TEST(GeneralizedAdvantages, KnownExample) {

@@ -1,5 +1,6 @@
 #include "msrl/agents/sac/sac.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "msrl/core/check.h"
@@ -48,12 +49,13 @@ Sac::Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed,
       act_policy_(m_, Critic::kMaxCandidates),
       actor_gradients_(actor_.parameter_count()),
       log_prob_(static_cast<std::size_t>(config.batch_size)),
+      act_log_prob_(kMaxTurns),
       noise_(m_, config.batch_size),
       d_action_(m_, config.batch_size),
       d_head_(2 * m_, config.batch_size),
       d_q_(2, config.batch_size),
-      act_observation_(n_, 1),
-      act_noise_(m_, 1),
+      act_observation_(n_, kMaxTurns),
+      act_noise_(m_, kMaxTurns),
       act_action_(m_, Critic::kMaxCandidates),
       y_(config.batch_size),
       metrics_({"loss/critic", "loss/actor", "value/q", "policy/entropy", "policy/alpha"}) {
@@ -68,23 +70,28 @@ std::int64_t Sac::parameter_count() const {
 
 double Sac::alpha() const { return std::exp(static_cast<double>(log_alpha_[0])); }
 
-bool Sac::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  if (mode == ActMode::kExplore && memory_.IsWarmingUp()) {
-    DrawUniformAction(action_spec_, rng, out);
-    return false;
+void Sac::Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) {
+  const bool random = mode == ActMode::kExplore && memory_.IsWarmingUp();
+  std::ranges::fill(by_policy, !random);
+  if (random) {
+    for (const Turn& turn : turns) DrawUniformAction(action_spec_, turn.rng, turn.out);
+    return;
   }
-  CopyObservation(situation.observation, act_observation_.col(0));
-  const auto head = actor_.Forward(act_observation_, act_tape_);
+  const auto count = static_cast<Eigen::Index>(turns.size());
+  const auto head = actor_.Forward(CopyObservations(turns, act_observation_), act_tape_);
+  auto action = act_action_.leftCols(count);
   if (mode == ActMode::kExplore) {
-    float log_prob = 0.0F;
-    FillNormal(rng, Flat(act_noise_));
-    act_policy_.Sample(head, act_noise_, act_action_.leftCols(1), {&log_prob, 1});
+    for (std::size_t i = 0; i < turns.size(); ++i)
+      FillNormal(turns[i].rng, ColumnSpan(act_noise_, i));
+    act_policy_.Sample(head, act_noise_.leftCols(count), action,
+                       std::span(act_log_prob_).first(turns.size()));
   } else {
-    act_policy_.Mode(head, act_action_.leftCols(1));
+    act_policy_.Mode(head, action);
   }
-  for (int i = 0; i < m_; ++i) out.values()[static_cast<std::size_t>(i)] = act_action_(i, 0);
-  RequireFinite("action", out.values());
-  return true;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    std::ranges::copy(ColumnSpan(act_action_, i), turns[i].out.values().begin());
+    RequireFinite("action", turns[i].out.values());
+  }
 }
 
 void Sac::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,

@@ -36,7 +36,7 @@ class Sac : public CriticAgent {
       const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) override;
   void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                     const ConstMatrixRef& action, std::span<float> q) override;
   void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
@@ -77,7 +77,7 @@ class Sac : public CriticAgent {
   // workspace
   MlpTape actor_tape_, act_tape_;
   SquashedGaussian policy_, act_policy_;
-  FloatBuffer actor_gradients_, log_prob_;
+  FloatBuffer actor_gradients_, log_prob_, act_log_prob_;
   Eigen::MatrixXf noise_, d_action_, d_head_, d_q_;
   Eigen::MatrixXf act_observation_, act_noise_, act_action_;
   Eigen::RowVectorXf y_;

@@ -53,7 +53,7 @@ Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed,
       d_q_(2, config.batch_size),
       minus_mean_(Eigen::MatrixXf::Constant(1, config.batch_size,
                                             -1.0F / static_cast<float>(config.batch_size))),
-      act_observation_(n_, 1),
+      act_observation_(n_, kMaxTurns),
       act_noise_(m_, 1),
       y_(config.batch_size),
       metrics_({"loss/critic", "loss/actor", "value/q"}) {
@@ -67,21 +67,25 @@ std::int64_t Td3::parameter_count() const {
   return static_cast<std::int64_t>(actor_.parameter_count()) + critic_.parameter_count();
 }
 
-bool Td3::Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) {
-  if (mode == ActMode::kExplore && memory_.IsWarmingUp()) {
-    DrawUniformAction(action_spec_, rng, out);
-    return false;
+void Td3::Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) {
+  const bool random = mode == ActMode::kExplore && memory_.IsWarmingUp();
+  std::ranges::fill(by_policy, !random);
+  if (random) {
+    for (const Turn& turn : turns) DrawUniformAction(action_spec_, turn.rng, turn.out);
+    return;
   }
-  CopyObservation(situation.observation, act_observation_.col(0));
-  const auto action = actor_.Forward(act_observation_, act_tape_);
-  act_noise_.setZero();
-  if (mode == ActMode::kExplore) FillNormal(rng, Flat(act_noise_));
-  for (int i = 0; i < m_; ++i) {
-    const double noisy = action(i, 0) + config_.exploration_noise * act_noise_(i, 0);
-    out.values()[static_cast<std::size_t>(i)] = std::clamp(noisy, -1.0, 1.0);
+  const auto action = actor_.Forward(CopyObservations(turns, act_observation_), act_tape_);
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    act_noise_.setZero();
+    if (mode == ActMode::kExplore) FillNormal(turns[i].rng, Flat(act_noise_));
+    const std::span<double> out = turns[i].out.values();
+    for (int a = 0; a < m_; ++a) {
+      const double noisy =
+          action(a, static_cast<Eigen::Index>(i)) + config_.exploration_noise * act_noise_(a, 0);
+      out[static_cast<std::size_t>(a)] = std::clamp(noisy, -1.0, 1.0);
+    }
+    RequireFinite("action", out);
   }
-  RequireFinite("action", out.values());
-  return true;
 }
 
 void Td3::ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,

@@ -34,7 +34,7 @@ class Td3 : public CriticAgent {
       const std::optional<BranchSettings>& branch = std::nullopt);
 
   std::int64_t parameter_count() const override;
-  bool Choose(const Situation& situation, ActMode mode, Rng& rng, ActionBuffer& out) override;
+  void Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) override;
   void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                     const ConstMatrixRef& action, std::span<float> q) override;
   void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
