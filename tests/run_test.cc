@@ -22,6 +22,7 @@
 #include "msrl/core/rng.h"
 #include "msrl/env/spec.h"
 #include "msrl/env_list/env_list.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
@@ -170,7 +171,7 @@ class RunCommandTest : public ::testing::Test {
     ValueBranch branch(MatrixFeatures(CompactLift()).size(), {.width = 16}, info);
     Rng rng(5, "branch");
     branch.Init(rng);
-    branch.Save(folder_ / name);
+    WriteFileAtomically(folder_ / name, branch.Encode());
     return Dir(name);
   }
   static Arguments With(Arguments arguments, const Arguments& more) {
@@ -412,14 +413,14 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   const auto train = [&](const std::string& agent, const Arguments& more) {
     return With(Train("four-rooms-sparse", agent, 200, "a"), more);
   };
-  ExpectMistake(train("msrl", {"--init", foreign}), foreign + ": the branch was trained with lift");
+  ExpectMistake(train("msrl", {"--init", foreign}), foreign + ": the value-branch was trained with lift");
   ExpectMistake(train("msrl", {"--init", Dir("cut.safetensors")}), "cut.safetensors");
   ExpectMistake(train("msrl", {"--init", Dir("none.safetensors")}), "No such file");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "branch_width=8"}), "of width 16");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false"}), "without the matrix");
   ExpectMistake(train("msrl", {"--unaligned"}), "--unaligned says how to take --init");
   for (const char* agent : {"sac", "td3", "ppo", "random"}) {
-    ExpectMistake(train(agent, {"--init", branch}), "needs an agent with a matrix-value branch");
+    ExpectMistake(train(agent, {"--init", branch}), "takes no value-branch over; these do: msrl, msrl-td3, msrl-dqn");
   }
   EXPECT_FALSE(fs::exists(folder_ / "a"));
   EXPECT_EQ(Run(train("msrl", {"--init", foreign, "--unaligned"})), 0) << Err();

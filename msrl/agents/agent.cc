@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "msrl/artefacts/artefact.h"
+#include "msrl/core/check.h"
+
 namespace msrl {
 namespace {
 
@@ -33,9 +36,8 @@ void Agent::Act(std::span<const Turn> turns, ActMode mode) {
   }
 }
 
-void Agent::Initialise(std::span<const std::byte> /*contents*/, std::string_view source) {
-  throw UserError(StrCat("this agent takes nothing over from ", source,
-                         "; agents with a matrix-value branch do (msrl agents)"));
+void Agent::Initialise(const Artefact& artefact) {
+  throw UserError(StrCat("this agent takes nothing over from ", artefact.source()));
 }
 
 }  // namespace msrl

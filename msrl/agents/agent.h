@@ -23,6 +23,8 @@
 
 namespace msrl {
 
+class Artefact;
+
 // Where an episode is. Views: valid until the tracker that made it moves on.
 struct Situation {
   EnvView observation;
@@ -110,9 +112,9 @@ class Agent {
   // number goes bad.
   virtual void Update() = 0;
 
-  // Before the first step: starts from what was learned elsewhere, the contents of a file that
-  // `source` names. UserError if they don't fit, or if this agent takes nothing over.
-  virtual void Initialise(std::span<const std::byte> contents, std::string_view source);
+  // Before the first step: starts from what was learned elsewhere. UserError if it doesn't fit, or
+  // if this agent takes nothing over (AgentEntry::takes).
+  virtual void Initialise(const Artefact& artefact);
   // Something to tell the user once, mostly nothing.
   virtual std::string TakeNotice() { return {}; }
 

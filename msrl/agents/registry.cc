@@ -1,5 +1,7 @@
 #include "msrl/agents/registry.h"
 
+#include <algorithm>
+
 #include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/fixed/fixed.h"
 #include "msrl/agents/msrl/msrl.h"
@@ -11,10 +13,19 @@
 namespace msrl {
 namespace {
 
-std::vector<std::string> MsrlQuick() {
-  return {"hidden_width=16",  "batch_size=16",          "replay_size=120",
-          "random_steps=40",  "branch_width=16",        "library_size=50",
-          "context_radius=5", "obstruction_min_each=2", "obstruction_min_updates=2"};
+// Matrix-space reinforcement learning over the agent `over`.
+template <typename Base, typename BaseConfig>
+AgentEntry MsrlEntry(std::string id, std::string over, std::string description, bool discrete,
+                     bool continuous) {
+  AgentEntry entry = MakeAgentEntry<MsrlOver<Base, BaseConfig>, MsrlConfig<BaseConfig>>(
+      std::move(id), std::move(description), discrete, continuous,
+      {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40", "branch_width=16",
+       "library_size=50", "context_radius=5", "obstruction_min_each=2",
+       "obstruction_min_updates=2"});
+  entry.over = std::move(over);
+  entry.takes = {ValueBranch::kKind};
+  entry.settings_for = SettingsForBranch;
+  return entry;
 }
 
 }  // namespace
@@ -39,15 +50,12 @@ const std::vector<AgentEntry>& Agents() {
           "sac", "Soft actor-critic with a learned temperature",
           /*discrete=*/false, /*continuous=*/true,
           {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
-      MakeAgentEntry<MsrlOver<Sac, SacConfig>, MsrlConfig<SacConfig>>(
-          "msrl", "Matrix-space reinforcement learning over SAC",
-          /*discrete=*/false, /*continuous=*/true, MsrlQuick()),
-      MakeAgentEntry<MsrlOver<Td3, Td3Config>, MsrlConfig<Td3Config>>(
-          "msrl-td3", "Matrix-space reinforcement learning over TD3",
-          /*discrete=*/false, /*continuous=*/true, MsrlQuick()),
-      MakeAgentEntry<MsrlOver<Dqn, DqnConfig>, MsrlConfig<DqnConfig>>(
-          "msrl-dqn", "Matrix-space reinforcement learning over DQN",
-          /*discrete=*/true, /*continuous=*/false, MsrlQuick()),
+      MsrlEntry<Sac, SacConfig>("msrl", "sac", "Matrix-space reinforcement learning over SAC",
+                                /*discrete=*/false, /*continuous=*/true),
+      MsrlEntry<Td3, Td3Config>("msrl-td3", "td3", "Matrix-space reinforcement learning over TD3",
+                                /*discrete=*/false, /*continuous=*/true),
+      MsrlEntry<Dqn, DqnConfig>("msrl-dqn", "dqn", "Matrix-space reinforcement learning over DQN",
+                                /*discrete=*/true, /*continuous=*/false),
       MakeAgentEntry<Ppo, PpoConfig>(
           "ppo", "Proximal policy optimisation with generalised advantages",
           /*discrete=*/true, /*continuous=*/true,
@@ -63,6 +71,17 @@ const AgentEntry& FindAgent(std::string_view id) {
     known.push_back(entry.id);
   }
   throw UserError(StrCat("unknown agent '", id, "'", DidYouMean(id, known), " (see msrl agents)"));
+}
+
+void RequireTakes(const AgentEntry& entry, std::string_view kind) {
+  if (std::find(entry.takes.begin(), entry.takes.end(), kind) != entry.takes.end()) return;
+  std::string takers;
+  for (const AgentEntry& other : Agents()) {
+    if (std::find(other.takes.begin(), other.takes.end(), kind) == other.takes.end()) continue;
+    takers += StrCat(takers.empty() ? "" : ", ", other.id);
+  }
+  throw UserError(StrCat("agent '", entry.id, "' takes no ", kind, " over",
+                         takers.empty() ? "" : StrCat("; these do: ", takers)));
 }
 
 std::unique_ptr<Agent> MakeAgent(const AgentEntry& entry, const EnvSpec& spec,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "msrl/agents/agent.h"
+#include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
 #include "msrl/env/spec.h"
 
@@ -21,6 +22,12 @@ struct AgentEntry {
   std::string description;
   bool discrete = false;  // which kinds of actions it can choose
   bool continuous = false;
+  // The agent that it is without what it adds, to compare it with; empty: it adds to none.
+  std::string over;
+  // Kinds of artefacts that it can start from.
+  std::vector<std::string> takes;
+  // What it must be set to, to hold such an artefact; comes before the user's settings.
+  std::function<std::vector<std::string>(const ArtefactHeader& header)> settings_for;
   // Settings with which a few hundred steps go through everything: small networks, a short warm-up,
   // a replay that wraps around. The contract tests use them; empty for agents that learn nothing.
   std::vector<std::string> quick;
@@ -31,6 +38,9 @@ struct AgentEntry {
   // All settings with their values, defaults where none is given. UserError as make.
   std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
 };
+
+// UserError unless the agent can start from artefacts of this kind.
+void RequireTakes(const AgentEntry& entry, std::string_view kind);
 
 // The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed).
 template <typename ConcreteAgent, typename Config>

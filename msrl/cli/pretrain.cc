@@ -158,9 +158,9 @@ void RunPretrain(const PretrainOptions& options) {
           });
       row.runs.push_back(result.metrics);
       if (options.out.empty() || row.name != saved) continue;
-      result.branch.info().dataset = train_hash;
+      result.branch.info().made["dataset"] = train_hash;
       written.push_back(BranchPath(options.out, seed, options.seeds));
-      result.branch.Save(written.back());
+      WriteFileAtomically(written.back(), result.branch.Encode());
     }
   }
   line.Show(100 * total, 100 * total);

@@ -14,8 +14,8 @@
 
 #include "msrl/cli/exit_request.h"
 #include "msrl/core/check.h"
-#include "msrl/run/branch_init.h"
 #include "msrl/run/runner.h"
+#include "msrl/run/start_from.h"
 #include "msrl/run/stop_signal.h"
 
 namespace msrl::app {
@@ -155,7 +155,9 @@ void RunTrain(TrainOptions options) {
     throw UserError("--unaligned says how to take --init, which is missing");
   }
   if (!options.init.empty()) {
-    init = StartFromBranch(options.spec, options.init, options.unaligned);
+    const Artefact artefact = Artefact::Read(options.init);
+    StartFrom(artefact, options.unaligned, options.spec);
+    init = artefact.contents();
   }
   const RunSpec spec = Resolve(options.spec);
   if (options.run.empty())

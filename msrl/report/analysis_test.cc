@@ -262,11 +262,10 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
   const auto branch = [](const char* dataset, std::int64_t updates, int width) {
     BranchInfo info;
     info.lift = CompactLift()->id();
-    info.sources = {"graph-motif", "micro-grid"};
-    info.dataset = dataset;
-    info.objective = "shape";
-    info.target = "expert";
-    info.updates = updates;
+    info.made = {{"sources", "graph-motif,micro-grid"},
+                 {"dataset", dataset},
+                 {"target", "expert"},
+                 {"updates", std::to_string(updates)}};
     ValueBranch made(MatrixFeatures(CompactLift()).size(), {.width = width}, info);
     Rng rng(1, "branch");
     made.Init(rng);

@@ -161,19 +161,18 @@ FairnessItem OneVersion(const RunRecords& records) {
 std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysis& analysis) {
   std::vector<FairnessItem> items;
   items.push_back(SameInBranches(records, "Source environments", "sources",
-                                 [](const BranchInfo& info) { return Join(info.sources, " + "); }));
+                                 [](const ArtefactHeader& init) { return init.Made("sources"); }));
   items.push_back(SameInBranches(records, "Source trajectories", "dataset",
-                                 [](const BranchInfo& info) { return info.dataset; }));
+                                 [](const ArtefactHeader& init) { return init.Made("dataset"); }));
   items.push_back(SameInBranches(records, "Source targets", "target",
-                                 [](const BranchInfo& info) { return info.target; }));
+                                 [](const ArtefactHeader& init) { return init.Made("target"); }));
   std::set<std::string> controls;
-  for (const auto& [hash, info] : records.inits) {
-    if (info.control != "none") controls.insert(info.control);
+  for (const auto& [hash, init] : records.inits) {
+    if (init.Made("control") != "none") controls.insert(init.Made("control"));
   }
   if (!controls.empty()) items.back().found += StrCat("; broken on purpose: ", Join(controls));
-  items.push_back(SameInBranches(records, "Source compute", "updates", [](const BranchInfo& info) {
-    return std::to_string(info.updates);
-  }));
+  items.push_back(SameInBranches(records, "Source compute", "updates",
+                                 [](const ArtefactHeader& init) { return init.Made("updates"); }));
   if (records.runs.empty()) {
     for (const char* name :
          {"Target environments", "Target interaction budget", "Target evaluation"}) {

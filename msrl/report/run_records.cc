@@ -430,12 +430,9 @@ void ReadInits(RunRecords& records) {
     const std::string& hash = run.facts.spec.init;
     if (hash.empty() || !tried.insert(hash).second) continue;
     try {
-      const std::string contents =
-          RunDirectory::OpenForReading(records.folder / run.path).ReadInit();
-      const ValueBranch branch = ValueBranch::Parse(std::as_bytes(std::span(contents)), kInitFile,
-                                                    LiftId{}, Alignment::kUnaligned);
-      records.inits[hash] = branch.info();
-      records.init_parameters[hash] = branch.network().parameter_count();
+      const Artefact init = RunDirectory::OpenForReading(records.folder / run.path).ReadInit();
+      records.inits[hash] = init.header();
+      records.init_parameters[hash] = init.parameter_count();
     } catch (const UserError& error) {
       records.problems.push_back({run.path, error.what()});
     }

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/artefacts/artefact.h"
 #include "msrl/run/run_spec.h"
-#include "msrl/value/value_branch.h"
 
 namespace msrl::report {
 
@@ -127,7 +127,7 @@ struct RunRecords {
   std::vector<RunRecord> runs = {};  // in the order of the sweep
   std::vector<BranchRecord> branches = {};
   // What the runs started from, by the hash in their spec.
-  std::map<std::string, BranchInfo> inits = {};
+  std::map<std::string, ArtefactHeader> inits = {};
   std::map<std::string, std::int64_t> init_parameters = {};
   std::string pretrain_json = {}, diagnose_json = {};  // whole JSON objects, or empty
   RunCounts counts;

@@ -21,7 +21,6 @@ constexpr std::size_t kKeptCheckpoints = 2;
 constexpr const char* kConfigFile = "config.toml";
 constexpr const char* kInitFile = "init.safetensors";
 constexpr const char* kLockFile = "lock";
-constexpr std::uintmax_t kMaxInitBytes = std::uintmax_t{1} << 30;
 
 void MakeFolders(const fs::path& path) {
   std::error_code error;
@@ -93,14 +92,14 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, con
   return run;
 }
 
-std::string RunDirectory::ReadInit() const {
+Artefact RunDirectory::ReadInit() const {
   const fs::path file = path_ / kInitFile;
-  std::string contents = ReadWholeFile(file, kMaxInitBytes);
+  std::string contents = ReadWholeFile(file, Artefact::kMaxBytes);
   if (ContentsHash(contents) != spec_.init) {
     throw UserError(StrCat(file.string(), " is not what the run was made with (contents ",
                            ContentsHash(contents), ", expected ", spec_.init, ")"));
   }
-  return contents;
+  return Artefact::Parse(std::move(contents), file.string());
 }
 
 RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {

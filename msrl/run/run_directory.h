@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/artefacts/artefact.h"
 #include "msrl/files/safetensors.h"
 #include "msrl/run/lease.h"
 #include "msrl/run/run_spec.h"
@@ -40,7 +41,7 @@ class RunDirectory {
   void SetSteps(std::int64_t steps, const RunParts& parts = {});
 
   // What `init` was at creation. UserError if it is gone or changed.
-  std::string ReadInit() const;
+  Artefact ReadInit() const;
 
   // status.json: "running", "finished", "interrupted" or "failed".
   void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;

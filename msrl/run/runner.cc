@@ -47,10 +47,7 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
     Load(*checkpoint);
     return;
   }
-  if (!spec_.init.empty()) {
-    const std::string contents = directory_.ReadInit();
-    agent_->Initialise(std::as_bytes(std::span(contents)), "the run's initialisation");
-  }
+  if (!spec_.init.empty()) agent_->Initialise(directory_.ReadInit());
   log_ = std::make_unique<MetricsLog>(directory_.path(), LogSizes{});
   training_.Begin(0, resets_.NextU64());
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
-#include "msrl/run/branch_init.h"
+#include "msrl/run/start_from.h"
 
 namespace msrl {
 namespace {
@@ -334,11 +334,7 @@ RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run) const {
   RunSpec spec = SpecOf(run);
   const PlannedMethod& method = methods[run.method];
   if (const PlannedBranch* branch = FindBranch(method.init)) {
-    const PretrainConfig config = branch->Config();
-    const std::vector<std::string> shape =
-        BranchSettings({.width = config.width, .layers = config.layers}, config.features);
-    spec.agent_settings.insert(spec.agent_settings.begin(), shape.begin(), shape.end());
-    if (method.unaligned) spec.agent_settings.emplace_back("unaligned=true");
+    SetFor(HeaderOf(branch->Config()), method.unaligned, spec);
   }
   return Resolve(spec);
 }

@@ -5,8 +5,8 @@
 
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
-#include "msrl/run/branch_init.h"
 #include "msrl/run/runner.h"
+#include "msrl/run/start_from.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain.h"
 #include "msrl/transfer/pretrain_table.h"
@@ -80,12 +80,12 @@ class TaskRunner {
     PretrainResult result =
         Pretrain(config, train, validation, row.sources, seed, [this](int) { GoOn(); });
     row.runs.push_back(result.metrics);
-    result.branch.info().dataset = train_hash;
+    result.branch.info().made["dataset"] = train_hash;
     // the branch last: where it is, its figures are too
     fs::path figures = file;
     WriteFileAtomically(figures.replace_extension(".json"),
                         ToJson(std::span(&row, 1), config, train_hash, validation_hash) + "\n");
-    result.branch.Save(file);
+    WriteFileAtomically(file, result.branch.Encode());
     Say(StrCat(file.string(), ": rank correlation ", result.metrics.rank_correlation,
                ", difference correlation ", result.metrics.difference_correlation));
   }
@@ -111,8 +111,9 @@ class TaskRunner {
     RunSpec spec = plan_.SpecOf(run);
     std::string init;
     if (!run.branch.empty()) {
-      init =
-          StartFromBranch(spec, directory_.File(run.branch), plan_.methods[run.method].unaligned);
+      const Artefact artefact = Artefact::Read(directory_.File(run.branch));
+      StartFrom(artefact, plan_.methods[run.method].unaligned, spec);
+      init = artefact.contents();
     }
     try {
       return RunDirectory::Create(path, Resolve(spec), {}, init);

@@ -166,6 +166,31 @@ std::vector<std::uint8_t> ActiveInputs(const PrefixSet& set,
   return active;
 }
 
+Lift::Ptr LiftOf(const PretrainConfig& config) {
+  const LiftKind kind = LiftKindFromName(config.lift);
+  return config.control == "unaligned" ? UnalignedLift(kind) : CompactLift(kind);
+}
+
+BranchShape ShapeOf(const PretrainConfig& config) {
+  return {config.width, config.layers, config.layer_norm};
+}
+
+BranchInfo InfoOf(const PretrainConfig& config) {
+  const Lift::Ptr lift = LiftOf(config);
+  std::string options;
+  for (const ConfigField& field : ListFields(config)) {
+    options += StrCat(options.empty() ? "" : "; ", field.key, " = ", field.value);
+  }
+  return {.lift = lift->id(),
+          .lift_kind = std::string(LiftKindName(lift->kind())),
+          .features = MatrixFeatureOptions::FromName(config.features),
+          .made = {{"pretrainer", ValueBranch::kKind},
+                   {"options", options},
+                   {"target", config.target},
+                   {"control", config.control},
+                   {"updates", std::to_string(config.updates)}}};
+}
+
 class Trainer {
  public:
   Trainer(const PretrainConfig& config, const PrefixSet& set, std::vector<std::int64_t> pairs,
@@ -283,6 +308,12 @@ void RequireValid(const PretrainConfig& config) {
           "setting 'gap_one_share' must be 0 to 1");
 }
 
+ArtefactHeader HeaderOf(const PretrainConfig& config) {
+  const BranchInfo info = InfoOf(config);
+  return ValueBranch::HeaderOf(MatrixFeatures(LiftOf(config), info.features).size(),
+                               ShapeOf(config), info);
+}
+
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
   RequireValid(config);
   PrefixSetOptions options;
@@ -316,22 +347,12 @@ PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
   const std::vector<std::int64_t> pairs = PairsOf(train, sources);
   const TargetUnit unit = FindUnit(config, train, pairs);
 
-  BranchInfo info;
-  const LiftKind kind = LiftKindFromName(config.lift);
-  const Lift::Ptr lift = config.control == "unaligned" ? UnalignedLift(kind) : CompactLift(kind);
-  info.lift = lift->id();
-  info.lift_kind = LiftKindName(lift->kind());
-  info.features = MatrixFeatureOptions::FromName(config.features);
-  MSRL_CHECK_EQ(train.matrix_features, MatrixFeatures(lift, info.features).size());
-  info.sources.assign(sources.begin(), sources.end());
-  info.dataset = "none";
-  info.objective = config.objective;
-  info.control = config.control;
-  info.target = config.target;
-  info.updates = config.updates;
-  info.seed = seed;
-  ValueBranch branch(static_cast<int>(train.features.rows()),
-                     {config.width, config.layers, config.layer_norm}, std::move(info));
+  BranchInfo info = InfoOf(config);
+  MSRL_CHECK_EQ(train.matrix_features, MatrixFeatures(LiftOf(config), info.features).size());
+  std::string& names = info.made["sources"];
+  for (const std::string& source : sources) names += (names.empty() ? "" : ",") + source;
+  info.made["seed"] = std::to_string(seed);
+  ValueBranch branch(static_cast<int>(train.features.rows()), ShapeOf(config), std::move(info));
   Rng init(seed, "init");
   branch.Init(init);
   if (config.silence) branch.Silence(ActiveInputs(train, pairs));

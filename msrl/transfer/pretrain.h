@@ -113,6 +113,9 @@ PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
 PretrainMetrics Evaluate(const ValueBranch& branch, const PrefixSet& set,
                          std::span<const std::string> sources);
 
+// Of the branch that a config makes.
+ArtefactHeader HeaderOf(const PretrainConfig& config);
+
 // Sets of a file for a config.
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config);
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config);

@@ -140,8 +140,9 @@ TEST(Pretrain, LearnsValuesOfNewInstances) {
   EXPECT_GT(result.metrics.rank_correlation, 0.5);
   EXPECT_LT(result.metrics.validation_error, 0.9);
   EXPECT_LT(result.metrics.train_error, 0.7);
-  EXPECT_EQ(result.branch.info().objective, "paper");
-  EXPECT_EQ(result.branch.info().sources, SourceFamilies());
+  EXPECT_EQ(result.branch.info().made.at("target"), "expert");
+  EXPECT_EQ(result.branch.info().made.at("sources"),
+            "graph-motif,micro-grid,point-rooms,dubins-reacher");
 
   PretrainConfig shuffled = Quick("paper");
   shuffled.control = "shuffled";
@@ -181,7 +182,7 @@ TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
     const std::string file = result.branch.Encode();
     const auto parse = [&](LiftKind kind) {
       return UserErrorText([&] {
-        ValueBranch::Parse(std::as_bytes(std::span(file)), "file", CompactLift(kind)->id());
+        ValueBranch::From(Artefact::Parse(file, "file"), CompactLift(kind)->id());
       });
     };
     EXPECT_EQ(parse(lift->kind()), "no error");

@@ -126,7 +126,7 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
   }
   const PretrainResult result =
       Pretrain(config, sets["train"], sets["held-out"], sets["train"].sources, 0);
-  EXPECT_EQ(result.branch.info().target, "critic");
+  EXPECT_EQ(result.branch.info().made.at("target"), "critic");
   EXPECT_TRUE(std::isfinite(result.metrics.rank_correlation));
 }
 

@@ -1,7 +1,8 @@
 // The transferable module: F_eta(Z), a perceptron on matrix features, with its last hidden layer
 // h_eta(Z) (paper, Section 4). Q(o, Z, a) = F(Z) + R(o, a, h(Z)) uses both.
 //
-//   ValueBranch branch = ValueBranch::Load("branch.safetensors", CompactLift()->id());
+//   ValueBranch branch =
+//       ValueBranch::From(Artefact::Read("branch.safetensors"), CompactLift()->id());
 //   MatrixFeatures features(CompactLift(), branch.info().features);
 //   features.Compute(z, column);
 //   const auto f = branch.Forward(batch, tape);        // 1 x batch
@@ -12,12 +13,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "msrl/artefacts/artefact.h"
 #include "msrl/core/lift.h"
 #include "msrl/core/rng.h"
 #include "msrl/nn/mlp.h"
@@ -25,21 +25,12 @@
 
 namespace msrl {
 
-// Where a branch comes from; all of it is in the file's metadata.
+// What a branch speaks about, and where it comes from.
 struct BranchInfo {
   LiftId lift;
   std::string lift_kind = "compact";
   MatrixFeatureOptions features;
-  std::vector<std::string> sources;
-  std::string dataset;             // hash of the contents; "none" before training
-  std::string objective = "none";  // "paper", "shape"
-  std::string control = "none";    // "shuffled", "unaligned", "observation-only"
-  std::string target = "none";     // which value was learned: "mc", "expert", "fitted", "critic"
-  std::int64_t updates = 0;
-  std::uint64_t seed = 0;
-  double gamma = 0.99;
-  // F is a discounted sum of reward / (reward_scale * reward_unit).
-  double reward_unit = 1.0;
+  ArtefactTexts made;  // provenance (ArtefactHeader)
 
   bool operator==(const BranchInfo&) const = default;
 };
@@ -56,6 +47,11 @@ enum class Alignment { kAligned, kUnaligned };
 
 class ValueBranch {
  public:
+  static constexpr const char* kKind = "value-branch";
+  // The header of the file of such a branch. F is in units of reward / reward_scale.
+  static ArtefactHeader HeaderOf(int feature_count, const BranchShape& shape,
+                                 const BranchInfo& info);
+
   // Input width is the features' size. UserError on impossible sizes.
   ValueBranch(int feature_count, const BranchShape& shape, BranchInfo info);
 
@@ -90,14 +86,11 @@ class ValueBranch {
   // Inputs that never were get zero weights: what was not learned must not speak in the target.
   void Silence(std::vector<std::uint8_t> active);
 
-  // A safetensors file, written atomically.
-  void Save(const std::filesystem::path& path) const;
+  // The contents of an artefact.
   std::string Encode() const;
-  // UserError on anything that is not a whole, finite branch, or that is of another lift.
-  static ValueBranch Load(const std::filesystem::path& path, LiftId expected,
+  // UserError on anything that is not a whole branch, or that is of another lift.
+  static ValueBranch From(const Artefact& artefact, LiftId expected,
                           Alignment alignment = Alignment::kAligned);
-  static ValueBranch Parse(std::span<const std::byte> bytes, std::string_view source,
-                           LiftId expected, Alignment alignment = Alignment::kAligned);
 
  private:
   BranchInfo info_;

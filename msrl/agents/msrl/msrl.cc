@@ -54,12 +54,19 @@ Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<Cr
                    MatrixFeatureOptions::FromName(settings.features), settings.matrix, seed);
 }
 
-void Msrl::Initialise(std::span<const std::byte> contents, std::string_view source) {
+std::vector<std::string> SettingsForBranch(const ArtefactHeader& header) {
+  return {"branch_width=" + header.Shape("width"), "branch_layers=" + header.Shape("layers"),
+          "features=" + header.Shape("features")};
+}
+
+void Msrl::Initialise(const Artefact& artefact) {
   const auto& branch = base_->critic().branch_settings();
-  if (!branch) throw UserError(StrCat("without the matrix there is no branch for ", source));
+  if (!branch) {
+    throw UserError(StrCat("without the matrix there is no branch for ", artefact.source()));
+  }
   ValueBranch loaded =
-      ValueBranch::Parse(contents, source, branch->lift->id(),
-                         settings_.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
+      ValueBranch::From(artefact, branch->lift->id(),
+                        settings_.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
   if (settings_.init_mode == "random") return;
   loaded.Rescale(settings_.branch_scale, 0.0);
   base_->critic().InitBranch(loaded);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "msrl/agents/common/critic_agent.h"
 #include "msrl/agents/msrl/planner.h"
@@ -69,6 +70,9 @@ struct MsrlConfig : BaseConfig, MsrlSettings {
 // What the base's critic gets; empty without the matrix. UserError on impossible settings.
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings);
 
+// The shape of a value branch as settings.
+std::vector<std::string> SettingsForBranch(const ArtefactHeader& header);
+
 class Msrl : public Agent {
  public:
   Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
@@ -85,7 +89,7 @@ class Msrl : public Agent {
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
-  void Initialise(std::span<const std::byte> contents, std::string_view source) override;
+  void Initialise(const Artefact& artefact) override;
   std::string TakeNotice() override;
   void DrainMetrics(MetricSink& sink) override;
   void Visit(const Archive& state) override;

@@ -175,8 +175,7 @@ ValueBranch SourceBranch(LiftKind kind = LiftKind::kCompact, int width = 16) {
 }
 
 void Initialise(Agent& agent, const ValueBranch& branch) {
-  const std::string bytes = branch.Encode();
-  agent.Initialise(std::as_bytes(std::span(bytes)), "branch.safetensors");
+  agent.Initialise(Artefact::Parse(branch.Encode(), "branch.safetensors"));
 }
 
 Doubles Parameters(const ValueBranch& branch) { return AsDoubles(branch.network().parameters()); }

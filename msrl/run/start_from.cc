@@ -1,0 +1,25 @@
+#include "msrl/run/start_from.h"
+
+#include <memory>
+
+#include "msrl/run/run_directory.h"
+
+namespace msrl {
+
+void SetFor(const ArtefactHeader& header, bool unaligned, RunSpec& spec) {
+  const AgentEntry& agent = FindAgent(spec.agent);
+  RequireTakes(agent, header.kind);
+  const std::vector<std::string> shape = agent.settings_for(header);
+  spec.agent_settings.insert(spec.agent_settings.begin(), shape.begin(), shape.end());
+  if (unaligned) spec.agent_settings.emplace_back("unaligned=true");
+}
+
+void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec) {
+  SetFor(artefact.header(), unaligned, spec);
+  spec.init = ContentsHash(artefact.contents());
+  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
+  MakeAgent(FindAgent(spec.agent), env->spec(), spec.agent_settings, spec.seed)
+      ->Initialise(artefact);
+}
+
+}  // namespace msrl

@@ -1,0 +1,20 @@
+// Runs that start from something pretrained.
+#ifndef MSRL_RUN_START_FROM_H_
+#define MSRL_RUN_START_FROM_H_
+
+#include "msrl/artefacts/artefact.h"
+#include "msrl/run/run_spec.h"
+
+namespace msrl {
+
+// Sets what the agent must be set to, to hold such an artefact. UserError if it takes none of the
+// kind. `unaligned` says aloud that it is of another lift.
+void SetFor(const ArtefactHeader& header, bool unaligned, RunSpec& spec);
+
+// Makes `spec` start from the artefact: settings and hash. All that can be wrong with it is a
+// UserError here, before the run exists.
+void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec);
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_START_FROM_H_
