@@ -413,14 +413,16 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   const auto train = [&](const std::string& agent, const Arguments& more) {
     return With(Train("four-rooms-sparse", agent, 200, "a"), more);
   };
-  ExpectMistake(train("msrl", {"--init", foreign}), foreign + ": the value-branch was trained with lift");
+  ExpectMistake(train("msrl", {"--init", foreign}),
+                foreign + ": the value-branch was trained with lift");
   ExpectMistake(train("msrl", {"--init", Dir("cut.safetensors")}), "cut.safetensors");
   ExpectMistake(train("msrl", {"--init", Dir("none.safetensors")}), "No such file");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "branch_width=8"}), "of width 16");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false"}), "without the matrix");
   ExpectMistake(train("msrl", {"--unaligned"}), "--unaligned says how to take --init");
   for (const char* agent : {"sac", "td3", "ppo", "random"}) {
-    ExpectMistake(train(agent, {"--init", branch}), "takes no value-branch over; these do: msrl, msrl-td3, msrl-dqn");
+    ExpectMistake(train(agent, {"--init", branch}),
+                  "takes no value-branch over; these do: msrl, msrl-td3, msrl-dqn");
   }
   EXPECT_FALSE(fs::exists(folder_ / "a"));
   EXPECT_EQ(Run(train("msrl", {"--init", foreign, "--unaligned"})), 0) << Err();

@@ -24,7 +24,6 @@ constexpr std::uintmax_t kMaxJsonBytes = std::uintmax_t{1} << 26;
 constexpr std::uintmax_t kMaxLogBytes = std::uintmax_t{1} << 32;
 constexpr std::size_t kMaxRuns = 1'000'000;
 constexpr int kMaxDepth = 8;
-constexpr const char* kInitFile = "init.safetensors";
 
 // Calls parse(); everything that the JSON library complains about is damage of `source`.
 template <typename Parse>

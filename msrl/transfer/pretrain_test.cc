@@ -181,9 +181,8 @@ TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
     EXPECT_EQ(result.branch.feature_count(), MatrixFeatures(lift).size());
     const std::string file = result.branch.Encode();
     const auto parse = [&](LiftKind kind) {
-      return UserErrorText([&] {
-        ValueBranch::From(Artefact::Parse(file, "file"), CompactLift(kind)->id());
-      });
+      return UserErrorText(
+          [&] { ValueBranch::From(Artefact::Parse(file, "file"), CompactLift(kind)->id()); });
     };
     EXPECT_EQ(parse(lift->kind()), "no error");
     EXPECT_NE(parse(LiftKind::kCompact).find(StrCat("(", name, ")")), std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -148,6 +149,25 @@ TEST(ValueBranch, FileKeepsEverything) {
   EXPECT_TRUE(std::equal(again.network().parameters().begin(), again.network().parameters().end(),
                          branch.network().parameters().begin(),
                          branch.network().parameters().end()));
+}
+
+// msrl 0.1: pretrain --episodes 8 --updates 5 --set width=4 --set layers=1 --set target=mc
+//           --objective shape --first-seed 7 --rows mixed
+TEST(ValueBranch, FilesOfVersionOneAreRead) {
+  const Artefact file = Artefact::Read(MSRL_VALUE_TESTDATA "/branch-0.1.safetensors");
+  const ValueBranch branch = ValueBranch::From(file, file.header().lift);
+  EXPECT_EQ(branch.shape(), (BranchShape{.width = 4, .layers = 1}));
+  EXPECT_EQ(std::to_string(branch.feature_count()), file.header().Shape("feature_count"));
+  EXPECT_EQ(file.header().Made("dataset"), "c935339efec0f2e8");
+  EXPECT_EQ(file.header().Made("seed"), "7");
+  EXPECT_GT(std::count(branch.active().begin(), branch.active().end(), 0), 0);
+  // and written as today's
+  const Artefact again = Artefact::Parse(branch.Encode(), "again");
+  EXPECT_EQ(again.header(), file.header());
+  const auto weight = [&](const Artefact& artefact) {
+    return artefact.tensors().F32("layers.0.weight", {branch.feature_count(), 4});
+  };
+  EXPECT_TRUE(std::ranges::equal(weight(again), weight(file)));
 }
 
 TEST(ValueBranch, AnotherLiftOnlyIfSaidAloud) {
