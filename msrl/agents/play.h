@@ -56,8 +56,8 @@ struct EpisodePlan {
   int episodes = 1;
   ActMode mode = ActMode::kEvaluate;
   std::uint64_t seed = 0;
-  std::string name;            // of the random streams: NAME/env, and NAME/policy/EPISODE
-  std::function<bool()> stop;  // asked before every step
+  std::string name{};            // of the random streams: NAME/env, and NAME/policy/EPISODE
+  std::function<bool()> stop{};  // asked before every step
 };
 
 // Plays whole episodes, as many at a time as there are environments. Their resets and the noise of

@@ -236,6 +236,7 @@ void Runner::ShowProgress(bool always) {
                        .evaluating = evaluation_start_.has_value(),
                        .seconds = Seconds(),
                        .evaluation_seconds = EvaluationSeconds(),
+                       .steps_per_second = {},
                        .seconds_left = SecondsLeft(),
                        .episodes = episodes_,
                        .last_return = last_return_,
