@@ -13,6 +13,11 @@
 namespace msrl {
 namespace {
 
+AgentEntry ValuingSources(AgentEntry entry) {
+  entry.values_sources = true;
+  return entry;
+}
+
 // Matrix-space reinforcement learning over the agent `over`.
 template <typename Base, typename BaseConfig>
 AgentEntry MsrlEntry(std::string id, std::string over, std::string description, bool discrete,
@@ -38,18 +43,18 @@ const std::vector<AgentEntry>& Agents() {
       MakeAgentEntry<StillAgent, FixedConfig>(
           "still", "The zero action, or action 0: what the task gives for standing still",
           /*discrete=*/true, /*continuous=*/true),
-      MakeAgentEntry<Dqn, DqnConfig>(
+      ValuingSources(MakeAgentEntry<Dqn, DqnConfig>(
           "dqn", "Deep Q-learning with double targets",
           /*discrete=*/true, /*continuous=*/false,
-          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"})),
       MakeAgentEntry<Td3, Td3Config>(
           "td3", "Twin delayed deterministic policy gradient",
           /*discrete=*/false, /*continuous=*/true,
           {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
-      MakeAgentEntry<Sac, SacConfig>(
+      ValuingSources(MakeAgentEntry<Sac, SacConfig>(
           "sac", "Soft actor-critic with a learned temperature",
           /*discrete=*/false, /*continuous=*/true,
-          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"}),
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40"})),
       MsrlEntry<Sac, SacConfig>("msrl", "sac", "Matrix-space reinforcement learning over SAC",
                                 /*discrete=*/false, /*continuous=*/true),
       MsrlEntry<Td3, Td3Config>("msrl-td3", "td3", "Matrix-space reinforcement learning over TD3",

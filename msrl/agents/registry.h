@@ -28,6 +28,9 @@ struct AgentEntry {
   std::vector<std::string> takes;
   // What it must be set to, to hold such an artefact; comes before the user's settings.
   std::function<std::vector<std::string>(const ArtefactHeader& header)> settings_for;
+  // Its critic gives the target "critic" of source episodes, if it can choose their actions; it is
+  // a CriticAgent then. The first of several does.
+  bool values_sources = false;
   // Settings with which a few hundred steps go through everything: small networks, a short warm-up,
   // a replay that wraps around. The contract tests use them; empty for agents that learn nothing.
   std::vector<std::string> quick;

@@ -33,7 +33,7 @@ struct ArtefactHeader {
   //   sources, dataset      source environments by commas, hash of the episodes
   //   target, control       what was learned ("none": nothing), what was broken on purpose ("none")
   //   seed, updates         gradient steps
-  //   msrl, commit          of the program
+  //   version, commit       of the program
   // and what else there is to say.
   ArtefactTexts made;
 

@@ -5,198 +5,275 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "msrl/cli/exit_request.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
-#include "msrl/core/config.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/run/lease.h"
+#include "msrl/run/start_from.h"
+#include "msrl/run/stop_signal.h"
 #include "msrl/transfer/collect.h"
-#include "msrl/transfer/pretrain.h"
 #include "msrl/transfer/pretrain_table.h"
 
 namespace msrl::app {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct PretrainOptions {
+  std::string kind = Pretrainers().front().kind;
+  bool list = false;
   std::string data;
   std::string held_out;
   int episodes = 4000;
   std::uint64_t data_seed = 0;
   int critic_steps = CollectOptions{}.critic_steps;
   std::vector<std::string> rows;
-  std::string objective = "paper";
+  std::string objective;
   std::vector<std::string> settings;
   std::string control;
   int updates = -1;
   int seeds = 1;
   std::uint64_t first_seed = 0;
   std::string out;
+  std::string work;
+  double checkpoint_seconds = 60.0;
   std::string record;
   bool json = false;
 };
 
-EpisodeFile Load(const std::string& path, const char* split, const PretrainOptions& options,
-                 const std::string& target) {
-  if (!path.empty()) {
-    EpisodeFile file = ReadEpisodes(path);
-    const auto made = file.attributes.find("split");
-    if (made == file.attributes.end() || made->second != split) {
-      throw UserError(StrCat(path, ": its instances are not of the split '", split, "'"));
+std::vector<std::string> AllSettings(const PretrainOptions& options) {
+  std::vector<std::string> settings;
+  if (!options.objective.empty()) settings.push_back("objective=" + options.objective);
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  if (!options.control.empty()) settings.push_back("control=" + options.control);
+  if (options.updates >= 0) settings.push_back(StrCat("updates=", options.updates));
+  return settings;
+}
+
+// One command, which goes on where it was stopped if it has a folder to work in.
+class PretrainCommand {
+ public:
+  explicit PretrainCommand(const PretrainOptions& options)
+      : options_(options),
+        pretrainer_(FindPretrainer(options.kind)),
+        settings_(AllSettings(options)),
+        work_(options.work.empty() && !options.out.empty() ? options.out + ".work" : options.work) {
+    targets_ = pretrainer_.targets(settings_);
+    if (options.seeds < 1 || options.seeds > 1000) throw UserError("--seeds must be 1 to 1000");
+    if (options.episodes < 4) throw UserError("--episodes must be at least 4");
+    if (options.data.empty() != options.held_out.empty()) {
+      throw UserError("name both --data and --held-out, or neither");
     }
+    if (!options.out.empty()) pretrainer_.announce(settings_);
+  }
+
+  void Run() {
+    std::optional<Lease> lease;
+    if (!work_.empty()) {
+      fs::create_directories(work_);
+      lease.emplace(work_ / "lock", work_.string() + " is being worked in by");
+      InstallStopSignals();
+    }
+    const EpisodeFile train = Load(options_.data, "train");
+    const EpisodeFile held_out = Load(options_.held_out, "held-out");
+    const std::string train_hash = train.ContentHash();
+    const std::string held_out_hash = held_out.ContentHash();
+    std::vector<PretrainRow> rows = ChooseRows(SourcesOf(train));
+    const auto ready = pretrainer_.prepare(settings_, train, held_out);
+    const std::vector<std::string> written = Train(*ready, train_hash, held_out_hash, rows);
+    const std::string json = ToJson(rows, pretrainer_, settings_, train_hash, held_out_hash) + "\n";
+    if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
+    if (!work_.empty()) fs::remove_all(work_);
+    if (options_.json) {
+      fmt::print("{}", json);
+      return;
+    }
+    const auto [train_count, held_out_count] = ready->examples();
+    fmt::print("Source pretraining of a {}: {}, seeds {} to {}\n", pretrainer_.kind, Summary(),
+               options_.first_seed,
+               options_.first_seed + static_cast<std::uint64_t>(options_.seeds) - 1);
+    fmt::print("train {} ({} prefixes), held-out {} ({} prefixes)\n\n", train_hash, train_count,
+               held_out_hash, held_out_count);
+    PrintRows(rows);
+    for (const std::string& path : written) fmt::print("{}: {}\n", pretrainer_.kind, path);
+  }
+
+ private:
+  EpisodeFile Load(const std::string& path, const char* split) const {
+    if (!path.empty()) {
+      EpisodeFile file = ReadEpisodes(path);
+      const auto made = file.attributes.find("split");
+      if (made == file.attributes.end() || made->second != split) {
+        throw UserError(StrCat(path, ": its instances are not of the split '", split, "'"));
+      }
+      return file;
+    }
+    CollectOptions collect;
+    collect.split = split;
+    collect.seed = options_.data_seed;
+    collect.targets = targets_;
+    collect.critic_steps = options_.critic_steps;
+    collect.episodes =
+        std::max(1, std::string_view(split) == "train" ? options_.episodes : options_.episodes / 4);
+    const fs::path kept = work_ / (collect.Fingerprint() + ".h5");
+    if (!work_.empty() && fs::exists(kept)) return ReadEpisodes(kept);
+    collect.work = work_;
+    ProgressLine line("collect");
+    EpisodeFile file = Collect(collect, [&](std::string_view stage, int done, int total) {
+      if (!work_.empty() && StopRequested()) Stop();
+      line.Begin(StrCat(split, " ", stage));
+      line.Show(done, total);
+    });
+    if (!work_.empty()) WriteEpisodes(kept, file);
     return file;
   }
-  CollectOptions collect;
-  collect.split = split;
-  collect.seed = options.data_seed;
-  collect.targets = {target};
-  collect.critic_steps = options.critic_steps;
-  collect.episodes =
-      std::max(1, std::string_view(split) == "train" ? options.episodes : options.episodes / 4);
-  ProgressLine line("collect");
-  return Collect(collect, [&](std::string_view stage, int done, int total) {
-    line.Begin(StrCat(split, " ", stage));
-    line.Show(done, total);
-  });
-}
 
-std::vector<PretrainRow> ChooseRows(const std::vector<std::string>& wanted,
-                                    const std::vector<std::string>& sources) {
-  std::vector<PretrainRow> rows;
-  std::vector<std::string> known = sources;
-  known.emplace_back("mixed");
-  for (const std::string& name : wanted) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw UserError(StrCat("row '", name, "' is neither 'mixed' nor a source in the data",
-                             DidYouMean(name, known)));
-    }
-  }
-  const bool all = wanted.empty();
-  for (const std::string& name : known) {
-    if (!all && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
-    const bool mixed = name == "mixed";
-    if (mixed && all && sources.size() < 2) continue;
-    rows.push_back({name, mixed ? sources : std::vector<std::string>{name}, {}});
-  }
-  return rows;
-}
-
-void PrintRows(const std::vector<PretrainRow>& rows) {
-  fmt::print("{:<16}", "source");
-  for (const PretrainColumn& column : PretrainColumns()) {
-    fmt::print("  {:<{}}", column.title, column.paper != nullptr ? 22 : 14);
-  }
-  fmt::print("\n");
-  for (const PretrainRow& row : rows) {
-    const auto paper = PaperRow(row.name);
-    fmt::print("{:<16}", row.name);
-    for (const PretrainColumn& column : PretrainColumns()) {
-      const MeanStd value = row.Of(column.field);
-      std::string cell = fmt::format("{:.3f} ± {:.3f}", value.mean, value.std);
-      if (column.paper != nullptr && paper) {
-        cell += fmt::format(" ({:.3f})", ((*paper).*(column.paper)).mean);
+  std::vector<PretrainRow> ChooseRows(const std::vector<std::string>& sources) const {
+    std::vector<PretrainRow> rows;
+    std::vector<std::string> known = sources;
+    known.emplace_back("mixed");
+    for (const std::string& name : options_.rows) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        throw UserError(StrCat("row '", name, "' is neither 'mixed' nor a source in the data",
+                               DidYouMean(name, known)));
       }
-      fmt::print("  {:<{}}", cell, column.paper != nullptr ? 22 : 14);
+    }
+    const std::vector<std::string>& wanted = options_.rows;
+    const bool all = wanted.empty();
+    for (const std::string& name : known) {
+      if (!all && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+      const bool mixed = name == "mixed";
+      if (mixed && all && sources.size() < 2) continue;
+      rows.push_back({name, mixed ? sources : std::vector<std::string>{name}, {}});
+    }
+    return rows;
+  }
+
+  // Fills in the rows; returns the files that it wrote.
+  std::vector<std::string> Train(const Pretrainer& ready, const std::string& train_hash,
+                                 const std::string& held_out_hash,
+                                 std::vector<PretrainRow>& rows) const {
+    // the artefact is that of all sources, or of the only row
+    const std::string saved = rows.size() == 1 ? rows[0].name : "mixed";
+    ProgressLine line("pretrain");
+    const int total = static_cast<int>(rows.size()) * options_.seeds;
+    int before = 0;
+    std::vector<std::string> written;
+    for (PretrainRow& row : rows) {
+      for (int s = 0; s < options_.seeds; ++s, ++before) {
+        const std::uint64_t seed = options_.first_seed + static_cast<std::uint64_t>(s);
+        const PretrainJob job = pretrainer_.JobOf(settings_, row.sources, train_hash, held_out_hash,
+                                                  seed, ProgramTexts());
+        PretrainingOptions how;
+        if (!work_.empty()) {
+          how.checkpoint = work_ / fmt::format("{}-{}.safetensors", row.name, seed);
+          how.stop = StopRequested;
+        }
+        how.checkpoint_seconds = options_.checkpoint_seconds;
+        how.progress = [&](int done, int of) {
+          line.Show(100 * before + static_cast<int>(100.0 * done / std::max(1, of)), 100 * total);
+        };
+        std::optional<PretrainResult> result = RunPretraining(ready, job, how);
+        if (!result) Stop();
+        row.runs.push_back(std::move(result->figures));
+        if (options_.out.empty() || row.name != saved) continue;
+        written.push_back(OutPath(seed));
+        WriteFileAtomically(written.back(), result->artefact);
+      }
+    }
+    line.Show(100 * total, 100 * total);
+    return written;
+  }
+
+  std::string OutPath(std::uint64_t seed) const {
+    if (options_.seeds == 1) return options_.out;
+    const fs::path path(options_.out);
+    return (path.parent_path() /
+            fmt::format("{}-{}{}", path.stem().string(), seed, path.extension().string()))
+        .string();
+  }
+
+  [[noreturn]] void Stop() const {
+    fmt::print(stderr, "stopped; the same command goes on with what is in {}\n", work_.string());
+    throw ExitRequest{kInterrupted};
+  }
+
+  // What was asked for, as far as this kind knows it.
+  std::string Summary() const {
+    std::string text;
+    for (const ConfigField& field : pretrainer_.options(settings_)) {
+      for (const char* key : {"objective", "target", "lift", "updates", "control"}) {
+        if (field.key != key) continue;
+        std::string value = field.value;
+        std::erase(value, '"');
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+      }
+    }
+    return text;
+  }
+
+  void PrintRows(const std::vector<PretrainRow>& rows) const {
+    const auto width = [this](const PretrainColumn& column) {
+      return pretrainer_.paper("mixed", column.key) ? 22 : 14;
+    };
+    fmt::print("{:<16}", "source");
+    for (const PretrainColumn& column : pretrainer_.columns) {
+      fmt::print("  {:<{}}", column.title, width(column));
     }
     fmt::print("\n");
-  }
-  fmt::print(
-      "\nMean ± std over seeds, on held-out instances; in brackets the paper's. Errors are in "
-      "units "
-      "of\nthe variance of the training targets.\n");
-}
-
-std::string BranchPath(const std::string& out, std::uint64_t seed, int seeds) {
-  if (seeds == 1) return out;
-  const std::filesystem::path path(out);
-  return (path.parent_path() /
-          fmt::format("{}-{}{}", path.stem().string(), seed, path.extension().string()))
-      .string();
-}
-
-void RunPretrain(const PretrainOptions& options) {
-  PretrainConfig config = PretrainConfig::For(options.objective);
-  for (const std::string& setting : options.settings) SetField(config, setting);
-  if (!options.control.empty()) SetField(config, "control", options.control);
-  if (options.updates >= 0) config.updates = options.updates;
-  RequireValid(config);
-  if (options.seeds < 1 || options.seeds > 1000) throw UserError("--seeds must be 1 to 1000");
-  if (options.episodes < 4) throw UserError("--episodes must be at least 4");
-  if (options.data.empty() != options.held_out.empty()) {
-    throw UserError("name both --data and --held-out, or neither");
-  }
-  if (!options.out.empty() && config.oracle != "none") {
-    throw UserError("a network with oracle inputs is no branch; leave out --out");
-  }
-
-  std::string train_hash;
-  std::string validation_hash;
-  const auto load = [&](const std::string& path, const char* split,
-                        const PrefixSetOptions& prefixes, std::string& hash) {
-    const EpisodeFile file = Load(path, split, options, config.target);
-    hash = file.ContentHash();
-    return MakePrefixSet(file, prefixes);
-  };
-  const PrefixSet train = load(options.data, "train", TrainingPrefixes(config), train_hash);
-  const PrefixSet validation =
-      load(options.held_out, "held-out", ValidationPrefixes(config), validation_hash);
-  std::vector<PretrainRow> rows = ChooseRows(options.rows, train.sources);
-  // the branch is that of all sources, or of the only row
-  const std::string saved = rows.size() == 1 ? rows[0].name : "mixed";
-
-  ProgressLine line("pretrain");
-  const int total = static_cast<int>(rows.size()) * options.seeds;
-  int done = 0;
-  std::vector<std::string> written;
-  for (PretrainRow& row : rows) {
-    for (int s = 0; s < options.seeds; ++s, ++done) {
-      const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(s);
-      PretrainResult result =
-          Pretrain(config, train, validation, row.sources, seed, [&](int updates) {
-            line.Show(100 * done + static_cast<int>(100.0 * updates / config.updates), 100 * total);
-          });
-      row.runs.push_back(result.metrics);
-      if (options.out.empty() || row.name != saved) continue;
-      result.branch.info().made["dataset"] = train_hash;
-      written.push_back(BranchPath(options.out, seed, options.seeds));
-      WriteFileAtomically(written.back(), result.branch.Encode());
+    for (const PretrainRow& row : rows) {
+      fmt::print("{:<16}", row.name);
+      for (const PretrainColumn& column : pretrainer_.columns) {
+        const MeanStd value = row.Of(column.key);
+        std::string cell = fmt::format("{:.3f} ± {:.3f}", value.mean, value.std);
+        if (const auto paper = pretrainer_.paper(row.name, column.key)) {
+          cell += fmt::format(" ({:.3f})", paper->mean);
+        }
+        fmt::print("  {:<{}}", cell, width(column));
+      }
+      fmt::print("\n");
     }
+    fmt::print(
+        "\nMean ± std over seeds, on held-out instances; in brackets the paper's. Errors are in "
+        "units "
+        "of\nthe variance of the training targets.\n");
   }
-  line.Show(100 * total, 100 * total);
-  const std::string json = ToJson(rows, config, train_hash, validation_hash) + "\n";
-  if (!options.record.empty()) WriteFileAtomically(options.record, json);
-  if (options.json) {
-    fmt::print("{}", json);
-    return;
+
+  const PretrainOptions& options_;
+  const PretrainerEntry& pretrainer_;
+  const std::vector<std::string> settings_;
+  const fs::path work_;  // empty: nothing is kept
+  std::vector<std::string> targets_;
+};
+
+void PrintOptions(const PretrainOptions& options) {
+  for (const PretrainerEntry& entry : Pretrainers()) {
+    fmt::print("{:<24} {}\n", entry.kind, entry.description);
   }
-  fmt::print(
-      "Source pretraining: objective {}, target {}, lift {}, {} updates, seeds {} to {}, control "
-      "{}\n",
-      config.objective, config.target, config.lift, config.updates, options.first_seed,
-      options.first_seed + static_cast<std::uint64_t>(options.seeds) - 1, config.control);
-  fmt::print("train {} ({} prefixes), held-out {} ({} prefixes)\n\n", train_hash,
-             train.value.size(), validation_hash, validation.value.size());
-  PrintRows(rows);
-  for (const std::string& path : written) fmt::print("branch: {}\n", path);
+  fmt::print("\nOptions of {} (--set key=value):\n", options.kind);
+  for (const ConfigField& field : FindPretrainer(options.kind).options(AllSettings(options))) {
+    fmt::print("  {:<20} {} ({})\n", field.key, field.meaning, field.value);
+  }
 }
 
 }  // namespace
 
 void AddPretrain(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "pretrain", "Train the matrix-value branch on source episodes, beside the paper's table");
-  std::string footer =
-      "Without --data and --held-out, episodes are collected first. Settings (--set key=value):\n";
-  const std::vector<ConfigField> shape = ListFields(PretrainConfig::For("shape"));
-  const std::vector<ConfigField> paper = ListFields(PretrainConfig::For("paper"));
-  for (std::size_t i = 0; i < paper.size(); ++i) {
-    const bool same = paper[i].value == shape[i].value;
-    footer += fmt::format("  {:<20} {} ({}{})\n", paper[i].key, paper[i].meaning, paper[i].value,
-                          same ? "" : "; shape: " + shape[i].value);
-  }
-  command->footer(footer);
+      "pretrain", "Train on source episodes what agents can start from (train --init)");
+  command->footer(
+      "Without --data and --held-out, episodes are collected first. A command with --out or "
+      "--work\n"
+      "that was stopped or killed goes on where it was, and ends with the same files.\n"
+      "--list shows the kinds and all options of the one that --kind names.");
   const auto options = std::make_shared<PretrainOptions>();
+  command->add_option("--kind", options->kind, StrCat("What is trained (", options->kind, ")"));
+  command->add_flag("--list", options->list, "List the kinds, and the options of this one");
   command->add_option("--data", options->data, "Training episodes (msrl collect)");
   command->add_option("--held-out", options->held_out,
                       "Validation episodes (msrl collect --split held-out)");
@@ -214,10 +291,19 @@ void AddPretrain(CLI::App& app) {
   command->add_option("--seeds", options->seeds, "Number of seeds (1)");
   command->add_option("--first-seed", options->first_seed, "The first of them (0)");
   command->add_option("--out", options->out,
-                      "Write the branch of the row 'mixed', or of the only row, here");
+                      "Write the artefact of the row 'mixed', or of the only row, here");
+  command->add_option("--work", options->work,
+                      "Folder for what is done so far (OUT.work; none without --out)");
+  command
+      ->add_option("--checkpoint-seconds", options->checkpoint_seconds,
+                   "Between checkpoints of a training (60)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--record", options->record, "Write the rows as JSON to this file too");
   command->add_flag("--json", options->json, "Rows as JSON");
-  command->callback([options] { RunPretrain(*options); });
+  command->callback([options] {
+    if (options->list) return PrintOptions(*options);
+    PretrainCommand(*options).Run();
+  });
 }
 
 }  // namespace msrl::app

@@ -22,4 +22,8 @@ void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec) {
       ->Initialise(artefact);
 }
 
+ArtefactTexts ProgramTexts() {
+  return {{"version", std::string(BuildVersion())}, {"commit", std::string(BuildCommit())}};
+}
+
 }  // namespace msrl

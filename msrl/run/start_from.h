@@ -15,6 +15,9 @@ void SetFor(const ArtefactHeader& header, bool unaligned, RunSpec& spec);
 // UserError here, before the run exists.
 void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec);
 
+// The provenance of this program: version and commit.
+ArtefactTexts ProgramTexts();
+
 }  // namespace msrl
 
 #endif  // MSRL_RUN_START_FROM_H_

@@ -334,7 +334,7 @@ RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run) const {
   RunSpec spec = SpecOf(run);
   const PlannedMethod& method = methods[run.method];
   if (const PlannedBranch* branch = FindBranch(method.init)) {
-    SetFor(HeaderOf(branch->Config()), method.unaligned, spec);
+    SetFor(ValueBranchPretrainer::Announce(branch->Config()), method.unaligned, spec);
   }
   return Resolve(spec);
 }

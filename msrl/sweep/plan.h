@@ -11,7 +11,7 @@
 
 #include "msrl/run/run_spec.h"
 #include "msrl/sweep/sweep_spec.h"
-#include "msrl/transfer/pretrain.h"
+#include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
 

@@ -8,16 +8,21 @@
 #include "msrl/run/runner.h"
 #include "msrl/run/start_from.h"
 #include "msrl/transfer/collect.h"
-#include "msrl/transfer/pretrain.h"
 #include "msrl/transfer/pretrain_table.h"
+#include "msrl/transfer/pretrainer.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Thrown out of work that cannot be saved half-way.
+// Thrown out of work that is to go on another time.
 struct Stopped {};
+
+std::string Unquoted(std::string text) {
+  std::erase(text, '"');
+  return text;
+}
 
 class TaskRunner {
  public:
@@ -58,36 +63,52 @@ class TaskRunner {
     collect.episodes = train ? plan_.source->episodes : plan_.source->held_out_episodes;
     collect.seed = plan_.source->seed;
     collect.targets = plan_.source->targets;
+    const fs::path place = directory_.File(path);
+    collect.work = place.parent_path() / ("." + place.filename().string() + ".work");
     const EpisodeFile file = Collect(collect, [this](std::string_view, int, int) { GoOn(); });
-    WriteEpisodes(directory_.File(path), file);
+    WriteEpisodes(place, file);
+    fs::remove_all(collect.work);
     Say(StrCat(directory_.File(path).string(), ": ", file.episodes.size(), " episodes, contents ",
                file.ContentHash()));
   }
 
   void MakeBranch(const PlannedBranch& branch, std::uint64_t seed, const fs::path& file) const {
-    const PretrainConfig config = branch.Config();
-    std::string train_hash;
-    std::string validation_hash;
-    const auto load = [&](const char* path, const PrefixSetOptions& prefixes, std::string& hash) {
-      const EpisodeFile episodes = ReadEpisodes(directory_.File(path));
-      hash = episodes.ContentHash();
-      GoOn();
-      return MakePrefixSet(episodes, prefixes);
-    };
-    const PrefixSet train = load(kTrainData, TrainingPrefixes(config), train_hash);
-    const PrefixSet validation = load(kHeldOutData, ValidationPrefixes(config), validation_hash);
-    PretrainRow row{"mixed", train.sources, {}};
-    PretrainResult result =
-        Pretrain(config, train, validation, row.sources, seed, [this](int) { GoOn(); });
-    row.runs.push_back(result.metrics);
-    result.branch.info().made["dataset"] = train_hash;
-    // the branch last: where it is, its figures are too
+    const PretrainerEntry& pretrainer = Pretrainers().front();
+    std::vector<std::string> settings;
+    for (const ConfigField& field : ListFields(branch.Config())) {
+      settings.push_back(StrCat(field.key, "=", Unquoted(field.value)));
+    }
+    const EpisodeFile train = ReadEpisodes(directory_.File(kTrainData));
+    GoOn();
+    const EpisodeFile held_out = ReadEpisodes(directory_.File(kHeldOutData));
+    GoOn();
+    const auto ready = pretrainer.prepare(settings, train, held_out);
+    const std::string train_hash = train.ContentHash();
+    const std::string held_out_hash = held_out.ContentHash();
+    PretrainRow row{"mixed", SourcesOf(train), {}};
+    const PretrainJob job =
+        pretrainer.JobOf(settings, row.sources, train_hash, held_out_hash, seed, ProgramTexts());
+    PretrainingOptions how;
+    how.checkpoint = file.parent_path() / ("." + file.filename().string() + ".state");
+    how.checkpoint_seconds = options_.checkpoint_seconds;
+    how.begin_anew = true;
+    how.stop = options_.stop;
+    const std::optional<PretrainResult> result = RunPretraining(*ready, job, how);
+    if (!result) throw Stopped{};
+    row.runs.push_back(result->figures);
+    // the artefact last: where it is, its figures are too
     fs::path figures = file;
-    WriteFileAtomically(figures.replace_extension(".json"),
-                        ToJson(std::span(&row, 1), config, train_hash, validation_hash) + "\n");
-    WriteFileAtomically(file, result.branch.Encode());
-    Say(StrCat(file.string(), ": rank correlation ", result.metrics.rank_correlation,
-               ", difference correlation ", result.metrics.difference_correlation));
+    WriteFileAtomically(
+        figures.replace_extension(".json"),
+        ToJson(std::span(&row, 1), pretrainer, settings, train_hash, held_out_hash) + "\n");
+    WriteFileAtomically(file, result->artefact);
+    fs::remove(how.checkpoint);
+    std::string text = file.string();
+    for (const PretrainColumn& column : pretrainer.columns) {
+      text += StrCat(text == file.string() ? ": " : ", ", column.title, " ",
+                     result->figures.at(column.key));
+    }
+    Say(text);
   }
 
   TaskOutcome Run(const PlannedRun& run) const {

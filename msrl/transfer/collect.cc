@@ -13,6 +13,7 @@ namespace msrl {
 namespace {
 
 constexpr Index kTailSteps = 15;
+constexpr int kPartEpisodes = 250;
 
 StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
   env.Reset(seed);
@@ -73,6 +74,44 @@ void AddMonteCarlo(StoredEpisode& episode, double gamma) {
   episode.values["mc"] = DiscountedRest(rewards, last, gamma).cast<float>();
 }
 
+// The first episodes of a collection, in files of kPartEpisodes.
+class Parts {
+ public:
+  explicit Parts(const CollectOptions& options) : work_(options.work) {
+    if (work_.empty()) return;
+    std::filesystem::create_directories(work_);
+    name_ = options.Fingerprint();
+  }
+
+  // Takes over what is there already.
+  void Read(EpisodeFile& file, int most) const {
+    if (work_.empty()) return;
+    while (std::ssize(file.episodes) + kPartEpisodes <= most &&
+           std::filesystem::exists(PathOf(file.episodes.size()))) {
+      EpisodeFile part = ReadEpisodes(PathOf(file.episodes.size()));
+      for (StoredEpisode& episode : part.episodes) file.episodes.push_back(std::move(episode));
+    }
+  }
+  // Whenever a part is full.
+  void Write(const EpisodeFile& file) const {
+    if (work_.empty() || file.episodes.size() % kPartEpisodes != 0) return;
+    const EpisodeFile part{.lift_id = file.lift_id,
+                           .action_code_size = file.action_code_size,
+                           .gamma = file.gamma,
+                           .attributes = file.attributes,
+                           .episodes = {file.episodes.end() - kPartEpisodes, file.episodes.end()}};
+    WriteEpisodes(PathOf(file.episodes.size() - kPartEpisodes), part);
+  }
+
+ private:
+  std::filesystem::path PathOf(std::size_t first) const {
+    return work_ / StrCat(name_, "-", first, ".h5");
+  }
+
+  std::filesystem::path work_;
+  std::string name_;
+};
+
 bool Wanted(const CollectOptions& options, std::string_view target) {
   return std::find(options.targets.begin(), options.targets.end(), target) != options.targets.end();
 }
@@ -118,6 +157,23 @@ std::vector<std::string> SourceFamilies() {
   return ids;
 }
 
+std::vector<std::string> SourcesOf(const EpisodeFile& file) {
+  std::vector<std::string> sources;
+  for (const StoredEpisode& episode : file.episodes) {
+    if (std::find(sources.begin(), sources.end(), episode.env) == sources.end()) {
+      sources.push_back(episode.env);
+    }
+  }
+  return sources;
+}
+
+std::string CollectOptions::Fingerprint() const {
+  std::string text = StrCat(episodes, " ", seed, " ", split, " ", critic_steps, " ", dead_slots);
+  for (const std::string& source : sources) text += " source " + source;
+  for (const std::string& target : targets) text += " target " + target;
+  return Hex(StableHash(text));
+}
+
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma) {
   Eigen::VectorXd rest(rewards.size() + 1);
   rest[rewards.size()] = last_value;
@@ -144,7 +200,9 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
                      {"split", options.split},
                      {"seed", std::to_string(options.seed)},
                      {"dead_slots", StrCat(options.dead_slots)}};
-  for (int k = 0; k < options.episodes; ++k) {
+  const Parts parts(options);
+  parts.Read(file, options.episodes);
+  for (int k = static_cast<int>(file.episodes.size()); k < options.episodes; ++k) {
     const std::size_t which = static_cast<std::size_t>(k) % sources.size();
     // of its own for each episode: the first N do not depend on how many follow
     Rng rng(options.seed, StrCat("collect/", options.split, "/", sources[which], "/",
@@ -152,6 +210,7 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
     const std::uint64_t episode_seed = rng.NextU64();
     file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, "expert")));
     if (Wanted(options, "mc")) AddMonteCarlo(file.episodes.back(), file.gamma);
+    parts.Write(file);
     if (progress) progress("episodes", k + 1, options.episodes);
   }
   if (Wanted(options, "fitted")) AddFittedValues(file);

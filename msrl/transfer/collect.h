@@ -3,6 +3,7 @@
 #define MSRL_TRANSFER_COLLECT_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace msrl {
 
 // Ids of all source families, in the order of the registry.
 std::vector<std::string> SourceFamilies();
+// Those in a file, in the order in which they come.
+std::vector<std::string> SourcesOf(const EpisodeFile& file);
 
 struct CollectOptions {
   std::vector<std::string> sources;  // none: all families
@@ -25,6 +28,12 @@ struct CollectOptions {
   std::vector<std::string> targets = {"mc", "expert", "fitted"};
   int critic_steps = 20'000;  // of training per family, for "critic"
   double dead_slots = 0.25;   // share of episodes in which random geometry slots read zero
+  // A folder for what is played so far, so that a killed collection goes on; empty: none. It may
+  // be removed once Collect has returned.
+  std::filesystem::path work;
+
+  // 16 digits: equal if the contents will be.
+  std::string Fingerprint() const;
 };
 
 // Value targets, all in units of reward / reward_scale with the spec's discount:

@@ -7,30 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/transfer/pretrain.h"
+#include "msrl/transfer/pretrainer.h"
 
 namespace msrl {
 
 struct PretrainRow {
   std::string name;  // a source, or "mixed"
   std::vector<std::string> sources;
-  std::vector<PretrainMetrics> runs;  // one per seed
+  std::vector<PretrainFigures> runs;  // one per seed
 
-  MeanStd Of(double PretrainMetrics::*field) const;
+  MeanStd Of(const std::string& column) const;
 };
-
-struct PretrainColumn {
-  const char* key;
-  const char* title;
-  double PretrainMetrics::*field;
-  MeanStd PaperPretraining::*paper;  // null: the paper has none
-};
-
-std::span<const PretrainColumn> PretrainColumns();
 
 // What `msrl pretrain --json` prints: settings, hashes of the data, rows.
-std::string ToJson(std::span<const PretrainRow> rows, const PretrainConfig& config,
-                   std::string_view train_hash, std::string_view validation_hash);
+std::string ToJson(std::span<const PretrainRow> rows, const PretrainerEntry& pretrainer,
+                   std::span<const std::string> settings, std::string_view train_hash,
+                   std::string_view validation_hash);
 
 }  // namespace msrl
 

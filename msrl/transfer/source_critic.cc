@@ -1,15 +1,16 @@
 #include "msrl/transfer/source_critic.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "msrl/agents/dqn/dqn.h"
+#include "msrl/agents/common/critic_agent.h"
 #include "msrl/agents/play.h"
-#include "msrl/agents/sac/sac.h"
+#include "msrl/agents/registry.h"
 #include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
 
@@ -21,20 +22,27 @@ constexpr int kProgressEvery = 100;
 std::unique_ptr<CriticAgent> MakeSourceAgent(const EnvSpec& spec, double gamma,
                                              const CriticValueOptions& options,
                                              std::uint64_t seed) {
-  const auto configure = [&](auto config) {
-    config.hidden_width = options.hidden_width;
-    config.batch_size = options.batch_size;
-    config.replay_size = 100'000;
-    config.random_steps = std::clamp(options.steps / 4, 1, 1000);
-    config.gamma = gamma;
-    return config;
-  };
-  if (spec.action.kind == ActionKind::kContinuous) {
-    return std::make_unique<Sac>(spec, configure(SacConfig{}), seed);
+  const bool discrete = spec.action.kind == ActionKind::kDiscrete;
+  const auto entry = std::find_if(Agents().begin(), Agents().end(), [&](const AgentEntry& each) {
+    return each.values_sources && (discrete ? each.discrete : each.continuous);
+  });
+  MSRL_CHECK(entry != Agents().end(), "no agent values source episodes");
+  char digits[64];
+  const std::string gamma_text(digits, std::to_chars(digits, digits + sizeof digits, gamma).ptr);
+  std::vector<std::string> settings{StrCat("hidden_width=", options.hidden_width),
+                                    StrCat("batch_size=", options.batch_size), "replay_size=100000",
+                                    StrCat("random_steps=", std::clamp(options.steps / 4, 1, 1000)),
+                                    "gamma=" + gamma_text};
+  for (const ConfigField& field : entry->options({})) {
+    if (field.key == "epsilon_steps") {
+      settings.push_back(StrCat("epsilon_steps=", std::max(1, options.steps / 2)));
+    }
   }
-  DqnConfig config = configure(DqnConfig{});
-  config.epsilon_steps = std::max(1, options.steps / 2);
-  return std::make_unique<Dqn>(spec, config, seed);
+  std::unique_ptr<Agent> agent = MakeAgent(*entry, spec, settings, seed);
+  auto* const critic = dynamic_cast<CriticAgent*>(agent.get());
+  MSRL_CHECK(critic != nullptr, entry->id);
+  agent.release();
+  return std::unique_ptr<CriticAgent>(critic);
 }
 
 std::unique_ptr<CriticAgent> TrainIn(BatchEnv& env, double gamma, const CriticValueOptions& options,

@@ -18,14 +18,15 @@ struct CriticValueOptions {
 };
 
 // Adds values["critic"] to every episode: V(o) of each stored observation, 0 where the episode
-// terminated. For each family an agent is trained from scratch, dqn for discrete and sac for
-// continuous actions, on instances of the split "train", a new one in every episode, whatever the
+// terminated. For each family the agent that values sources (AgentEntry) is trained from
+// scratch on instances of the split "train", a new one in every episode, whatever the
 // split of the file. So equal options value the states of all files with the same function of o.
 //
 // The agent sees what an episode's `observations` hold: neither the geometry (dead slots do not
 // concern it) nor the matrix nor the facts. An observation does not tell the gain, the horizon or
 // more of the reward style than whether there is a goal, so V(o) is an average over the instances
-// that look the same. That of sac is of the policy's mode, with the entropy bonus of later steps.
+// that look the same. That of a stochastic policy is of its mode, with the entropy bonus of later
+// steps.
 //
 // Does not depend on which other episodes and families the file holds. UserError if a family is
 // unknown or its observations have another size; RunError if training diverges. `progress` is

@@ -11,7 +11,7 @@
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/correlation.h"
-#include "msrl/transfer/pretrain.h"
+#include "msrl/transfer/pretrainer.h"
 
 namespace msrl {
 namespace {
@@ -109,10 +109,9 @@ TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
 
 TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
   const auto path = std::filesystem::path(::testing::TempDir()) / "critic_value_test.h5";
-  std::map<std::string, PrefixSet> sets;
-  PretrainConfig config = PretrainConfig::For("paper");
-  config.target = "critic";
-  config.updates = 2;
+  std::map<std::string, EpisodeFile> files;
+  const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
+  const std::vector<std::string> settings{"target=critic", "updates=2"};
   for (const char* split : {"train", "held-out"}) {
     const EpisodeFile file = Collect(Small(split));
     WriteEpisodes(path, file);
@@ -122,12 +121,13 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
     for (std::size_t k = 0; k < file.episodes.size(); ++k) {
       EXPECT_TRUE(SameValues(read.episodes[k], file.episodes[k]));
     }
-    sets[split] = MakePrefixSet(read, TrainingPrefixes(config));
+    files[split] = read;
   }
-  const PretrainResult result =
-      Pretrain(config, sets["train"], sets["held-out"], sets["train"].sources, 0);
-  EXPECT_EQ(result.branch.info().made.at("target"), "critic");
-  EXPECT_TRUE(std::isfinite(result.metrics.rank_correlation));
+  const auto ready = pretrainer.prepare(settings, files["train"], files["held-out"]);
+  const PretrainJob job{.sources = SourcesOf(files["train"]), .seed = 0, .made = {}};
+  const PretrainResult result = RunPretraining(*ready, job, {}).value();
+  EXPECT_EQ(Artefact::Parse(result.artefact, "result").header().Made("target"), "critic");
+  EXPECT_TRUE(std::isfinite(result.figures.at("rank_correlation")));
 }
 
 TEST(CriticValue, ShowsProgressAndNamesMistakes) {

@@ -1,4 +1,4 @@
-#include "msrl/transfer/pretrain.h"
+#include "msrl/transfer/value_branch_pretrainer.h"
 
 #include <algorithm>
 #include <array>
@@ -12,13 +12,13 @@
 #include "msrl/env/spec.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/random.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 namespace {
 
 constexpr double kShapeScale = 0.1;
 constexpr int kEvaluationBatch = 1024;
-constexpr int kProgressEvery = 200;
 constexpr std::int64_t kMaxEvaluationPairs = 100'000;
 
 // The pairs that belong to the sources. UserError if there are none.
@@ -125,7 +125,7 @@ double ErrorOf(const Predictions& p, const PrefixSet& set, const TargetUnit& uni
   return squares / static_cast<double>(p.row.size()) / unit.variance;
 }
 
-void AddCorrelations(const Predictions& p, const PrefixSet& set, PretrainMetrics& metrics) {
+void AddCorrelations(const Predictions& p, const PrefixSet& set, PretrainFigures& figures) {
   std::vector<double> value;
   std::map<std::int32_t, std::array<double, 3>> means;  // sums of F and V, count
   for (std::size_t i = 0; i < p.row.size(); ++i) {
@@ -135,7 +135,7 @@ void AddCorrelations(const Predictions& p, const PrefixSet& set, PretrainMetrics
     sum[1] += value[i];
     sum[2] += 1.0;
   }
-  metrics.rank_correlation = SpearmanCorrelation(p.f, value);
+  figures["rank_correlation"] = SpearmanCorrelation(p.f, value);
   std::vector<double> centred_f;
   std::vector<double> centred_value;
   for (std::size_t i = 0; i < p.row.size(); ++i) {
@@ -143,14 +143,14 @@ void AddCorrelations(const Predictions& p, const PrefixSet& set, PretrainMetrics
     centred_f.push_back(p.f[i] - sum[0] / sum[2]);
     centred_value.push_back(value[i] - sum[1] / sum[2]);
   }
-  metrics.centred_rank_correlation = SpearmanCorrelation(centred_f, centred_value);
+  figures["centred_rank_correlation"] = SpearmanCorrelation(centred_f, centred_value);
   std::vector<double> step_f;
   std::vector<double> step_value;
   for (std::size_t i = 0; i + 1 < p.row.size(); i += 2) {
     step_f.push_back(p.f[i + 1] - p.f[i]);
     step_value.push_back(value[i + 1] - value[i]);
   }
-  metrics.difference_correlation = PearsonCorrelation(step_f, step_value);
+  figures["difference_correlation"] = PearsonCorrelation(step_f, step_value);
 }
 
 std::vector<std::uint8_t> ActiveInputs(const PrefixSet& set,
@@ -175,42 +175,50 @@ BranchShape ShapeOf(const PretrainConfig& config) {
   return {config.width, config.layers, config.layer_norm};
 }
 
-BranchInfo InfoOf(const PretrainConfig& config) {
+BranchInfo InfoOf(const PretrainConfig& config, ArtefactTexts made) {
   const Lift::Ptr lift = LiftOf(config);
-  std::string options;
-  for (const ConfigField& field : ListFields(config)) {
-    options += StrCat(options.empty() ? "" : "; ", field.key, " = ", field.value);
-  }
+  made["target"] = config.target;
+  made["control"] = config.control;
+  made["updates"] = std::to_string(config.updates);
   return {.lift = lift->id(),
           .lift_kind = std::string(LiftKindName(lift->kind())),
           .features = MatrixFeatureOptions::FromName(config.features),
-          .made = {{"pretrainer", ValueBranch::kKind},
-                   {"options", options},
-                   {"target", config.target},
-                   {"control", config.control},
-                   {"updates", std::to_string(config.updates)}}};
+          .made = std::move(made)};
 }
 
-class Trainer {
+ValueBranch NewBranch(const PretrainConfig& config, const PrefixSet& train,
+                      const std::vector<std::int64_t>& pairs, const PretrainJob& job) {
+  BranchInfo info = InfoOf(config, job.made);
+  MSRL_CHECK_EQ(train.matrix_features, MatrixFeatures(LiftOf(config), info.features).size());
+  ValueBranch branch(static_cast<int>(train.features.rows()), ShapeOf(config), std::move(info));
+  Rng init(job.seed, "init");
+  branch.Init(init);
+  if (config.silence) branch.Silence(ActiveInputs(train, pairs));
+  return branch;
+}
+
+class Training : public Pretraining {
  public:
-  Trainer(const PretrainConfig& config, const PrefixSet& set, std::vector<std::int64_t> pairs,
-          const TargetUnit& unit, std::uint64_t seed, ValueBranch& branch)
+  Training(const PretrainConfig& config, const PrefixSet& set, const PrefixSet& held_out,
+           const PretrainJob& job)
       : config_(config),
         set_(set),
-        pairs_(std::move(pairs)),
+        held_out_(held_out),
+        job_(job),
+        pairs_(PairsOf(set, job.sources)),
         answers_(pairs_),
-        unit_(unit),
-        rng_(seed, "batches"),
-        noise_rng_(seed, "noise"),
-        branch_(branch),
-        tape_(branch.spec(), config.batch),
-        adam_(branch.network().parameter_count(), {.weight_decay = config.weight_decay}),
-        gradients_(branch.network().parameter_count()),
+        unit_(FindUnit(config, set, pairs_)),
+        rng_(job.seed, "batches"),
+        noise_rng_(job.seed, "noise"),
+        branch_(NewBranch(config, set, pairs_, job)),
+        tape_(branch_.spec(), config.batch),
+        adam_(branch_.network().parameter_count(), {.weight_decay = config.weight_decay}),
+        gradients_(branch_.network().parameter_count()),
         batch_(set.features.rows(), config.batch),
         noise_(static_cast<std::size_t>(batch_.size())),
         d_f_(1, config.batch) {
     if (config.control == "shuffled") {
-      Rng shuffle(seed, "shuffle");
+      Rng shuffle(job.seed, "shuffle");
       for (std::size_t i = answers_.size(); i > 1; --i) {
         std::swap(answers_[i - 1],
                   answers_[static_cast<std::size_t>(shuffle.Index(static_cast<Index>(i)))]);
@@ -218,7 +226,10 @@ class Trainer {
     }
   }
 
-  void Update(int done) {
+  int done() const override { return done_; }
+  int total() const override { return config_.updates; }
+
+  void Advance() override {
     const int pairs = config_.batch / 2;
     for (int k = 0; k < pairs; ++k) {
       const auto draw = static_cast<std::size_t>(rng_.Index(std::ssize(pairs_)));
@@ -251,21 +262,47 @@ class Trainer {
     }
     answer_.clear();
     branch_.Backward(d_f_, tape_, gradients_);
-    const double share = static_cast<double>(done) / config_.updates;
+    const double share = static_cast<double>(done_) / config_.updates;
     const double factor =
         config_.decay_learning_rate ? 0.5 * (1.0 + std::cos(std::numbers::pi * share)) : 1.0;
     adam_.Step(branch_.network().parameters(), gradients_, config_.learning_rate * factor);
+    ++done_;
+  }
+
+  PretrainResult Finish() override {
+    ValueBranch branch = branch_;
+    branch.Rescale(1.0 / unit_.scale, unit_.per_episode ? 0.0 : unit_.offset);
+    PretrainFigures figures;
+    figures["train_error"] =
+        ErrorOf(Predict(branch, set_, Thin(pairs_, kMaxEvaluationPairs / 4)), set_, unit_);
+    const Predictions held_out =
+        Predict(branch, held_out_, Thin(PairsOf(held_out_, job_.sources), kMaxEvaluationPairs));
+    figures["validation_error"] = ErrorOf(held_out, held_out_, unit_);
+    AddCorrelations(held_out, held_out_, figures);
+    return {branch.Encode(), std::move(figures)};
+  }
+
+  void Visit(const Archive& state) override {
+    state.Int("done", done_, 0, config_.updates);
+    state.Random("batches", rng_);
+    state.Random("noise", noise_rng_);
+    state.Array("parameters", branch_.network().parameters());
+    state.Array("adam_mean", adam_.mean());
+    state.Array("adam_variance", adam_.variance());
+    if (state.loading()) adam_.set_step_count(done_);
   }
 
  private:
   const PretrainConfig& config_;
   const PrefixSet& set_;
+  const PrefixSet& held_out_;
+  PretrainJob job_;
   std::vector<std::int64_t> pairs_;
   std::vector<std::int64_t> answers_;  // whose values each pair is taught
   TargetUnit unit_;
   Rng rng_;
   Rng noise_rng_;
-  ValueBranch& branch_;
+  ValueBranch branch_;
   MlpTape tape_;
   Adam adam_;
   FloatBuffer gradients_;
@@ -273,6 +310,7 @@ class Trainer {
   FloatBuffer noise_;
   Eigen::MatrixXf d_f_;
   std::vector<std::size_t> answer_;
+  int done_ = 0;
 };
 
 }  // namespace
@@ -308,12 +346,6 @@ void RequireValid(const PretrainConfig& config) {
           "setting 'gap_one_share' must be 0 to 1");
 }
 
-ArtefactHeader HeaderOf(const PretrainConfig& config) {
-  const BranchInfo info = InfoOf(config);
-  return ValueBranch::HeaderOf(MatrixFeatures(LiftOf(config), info.features).size(),
-                               ShapeOf(config), info);
-}
-
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
   RequireValid(config);
   PrefixSetOptions options;
@@ -340,59 +372,68 @@ PrefixSetOptions ValidationPrefixes(const PretrainConfig& config) {
   return options;
 }
 
-PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
-                        const PrefixSet& validation, std::span<const std::string> sources,
-                        std::uint64_t seed, const std::function<void(int updates)>& progress) {
-  RequireValid(config);
-  const std::vector<std::int64_t> pairs = PairsOf(train, sources);
-  const TargetUnit unit = FindUnit(config, train, pairs);
+std::vector<PretrainColumn> ValueBranchPretrainer::Columns() {
+  return {{"train_error", "train error"},
+          {"validation_error", "validation error"},
+          {"rank_correlation", "rank correlation"},
+          {"centred_rank_correlation", "centred rank"},
+          {"difference_correlation", "difference"}};
+}
 
-  BranchInfo info = InfoOf(config);
-  MSRL_CHECK_EQ(train.matrix_features, MatrixFeatures(LiftOf(config), info.features).size());
-  std::string& names = info.made["sources"];
-  for (const std::string& source : sources) names += (names.empty() ? "" : ",") + source;
-  info.made["seed"] = std::to_string(seed);
-  ValueBranch branch(static_cast<int>(train.features.rows()), ShapeOf(config), std::move(info));
-  Rng init(seed, "init");
-  branch.Init(init);
-  if (config.silence) branch.Silence(ActiveInputs(train, pairs));
-
-  Trainer trainer(config, train, pairs, unit, seed, branch);
-  for (int update = 0; update < config.updates; ++update) {
-    trainer.Update(update);
-    if (progress && (update + 1) % kProgressEvery == 0) progress(update + 1);
+std::optional<MeanStd> ValueBranchPretrainer::Paper(std::string_view source,
+                                                    std::string_view column) {
+  struct Row {
+    std::string_view source;
+    MeanStd train_error, validation_error, rank_correlation;
+  };
+  static constexpr Row kRows[] = {
+      {"graph-motif", {0.012, 0.004}, {0.028, 0.009}, {0.987, 0.006}},
+      {"micro-grid", {0.078, 0.021}, {0.174, 0.052}, {0.902, 0.031}},
+      {"point-rooms", {0.132, 0.034}, {0.286, 0.071}, {0.854, 0.038}},
+      {"dubins-reacher", {0.041, 0.013}, {0.091, 0.028}, {0.948, 0.019}},
+      {"mixed", {0.062, 0.006}, {0.130, 0.043}, {0.933, 0.024}}};
+  for (const Row& row : kRows) {
+    if (row.source != source) continue;
+    if (column == "train_error") return row.train_error;
+    if (column == "validation_error") return row.validation_error;
+    if (column == "rank_correlation") return row.rank_correlation;
   }
-  branch.Rescale(1.0 / unit.scale, unit.per_episode ? 0.0 : unit.offset);
-
-  PretrainMetrics metrics;
-  metrics.train_error =
-      ErrorOf(Predict(branch, train, Thin(pairs, kMaxEvaluationPairs / 4)), train, unit);
-  const Predictions held_out =
-      Predict(branch, validation, Thin(PairsOf(validation, sources), kMaxEvaluationPairs));
-  metrics.validation_error = ErrorOf(held_out, validation, unit);
-  AddCorrelations(held_out, validation, metrics);
-  return {std::move(branch), metrics};
-}
-
-PretrainMetrics Evaluate(const ValueBranch& branch, const PrefixSet& set,
-                         std::span<const std::string> sources) {
-  PretrainMetrics metrics;
-  AddCorrelations(Predict(branch, set, Thin(PairsOf(set, sources), kMaxEvaluationPairs)), set,
-                  metrics);
-  return metrics;
-}
-
-std::optional<PaperPretraining> PaperRow(std::string_view source) {
-  if (source == "graph-motif")
-    return PaperPretraining{{0.012, 0.004}, {0.028, 0.009}, {0.987, 0.006}};
-  if (source == "micro-grid")
-    return PaperPretraining{{0.078, 0.021}, {0.174, 0.052}, {0.902, 0.031}};
-  if (source == "point-rooms")
-    return PaperPretraining{{0.132, 0.034}, {0.286, 0.071}, {0.854, 0.038}};
-  if (source == "dubins-reacher")
-    return PaperPretraining{{0.041, 0.013}, {0.091, 0.028}, {0.948, 0.019}};
-  if (source == "mixed") return PaperPretraining{{0.062, 0.006}, {0.130, 0.043}, {0.933, 0.024}};
   return std::nullopt;
+}
+
+PretrainConfig ValueBranchPretrainer::Configure(std::span<const std::string> settings) {
+  constexpr std::string_view kObjective = "objective=";
+  PretrainConfig config;
+  for (const std::string& setting : settings) {
+    if (setting.starts_with(kObjective)) {
+      config = PretrainConfig::For(std::string_view(setting).substr(kObjective.size()));
+    }
+  }
+  for (const std::string& setting : settings) SetField(config, setting);
+  RequireValid(config);
+  return config;
+}
+
+ArtefactHeader ValueBranchPretrainer::Announce(const PretrainConfig& config) {
+  if (config.oracle != "none") throw UserError("a network with oracle inputs is no branch");
+  const BranchInfo info = InfoOf(config, {});
+  return ValueBranch::HeaderOf(MatrixFeatures(LiftOf(config), info.features).size(),
+                               ShapeOf(config), info);
+}
+
+ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, PrefixSet train,
+                                             PrefixSet held_out)
+    : config_(config), train_(std::move(train)), held_out_(std::move(held_out)) {
+  RequireValid(config_);
+}
+
+ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,
+                                             const EpisodeFile& held_out)
+    : ValueBranchPretrainer(config, MakePrefixSet(train, TrainingPrefixes(config)),
+                            MakePrefixSet(held_out, ValidationPrefixes(config))) {}
+
+std::unique_ptr<Pretraining> ValueBranchPretrainer::Start(const PretrainJob& job) const {
+  return std::make_unique<Training>(config_, train_, held_out_, job);
 }
 
 }  // namespace msrl

@@ -1,20 +1,20 @@
 // Source pretraining of the matrix-value branch: F_eta(Z) ~ V(Z) (paper, Section 4 and its table
 // "Source pretraining results").
-#ifndef MSRL_TRANSFER_PRETRAIN_H_
-#define MSRL_TRANSFER_PRETRAIN_H_
+#ifndef MSRL_TRANSFER_VALUE_BRANCH_PRETRAINER_H_
+#define MSRL_TRANSFER_VALUE_BRANCH_PRETRAINER_H_
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "msrl/datasets/episode_file.h"
-#include "msrl/transfer/correlation.h"
 #include "msrl/transfer/prefix_set.h"
-#include "msrl/value/value_branch.h"
+#include "msrl/transfer/pretrainer.h"
 
 namespace msrl {
 
@@ -86,47 +86,40 @@ struct PretrainConfig {
 // UserError on impossible values.
 void RequireValid(const PretrainConfig& config);
 
-struct PretrainMetrics {
-  // Mean squared error in units of the variance of the training targets.
-  double train_error = 0.0;
-  double validation_error = 0.0;
-  // Spearman of F and V over prefixes of at least validation_min_steps.
-  double rank_correlation = 0.0;
-  // The same after the mean of each episode is taken off both.
-  double centred_rank_correlation = 0.0;
-  // Pearson of F(Z_2) - F(Z_1) and V_2 - V_1 over pairs.
-  double difference_correlation = 0.0;
+// Figures of the result, on prefixes of at least validation_min_steps:
+//   train_error, validation_error  mean squared error / variance of the training targets
+//   rank_correlation               Spearman of F and V
+//   centred_rank_correlation       the same after the mean of each episode is taken off both
+//   difference_correlation         Pearson of F(Z_2) - F(Z_1) and V_2 - V_1 over pairs
+// F of the artefact is in units of reward / reward_scale.
+class ValueBranchPretrainer : public Pretrainer {
+ public:
+  // The defaults of the objective among the settings, and then all of them in their order.
+  static PretrainConfig Configure(std::span<const std::string> settings);
+  static std::vector<PretrainColumn> Columns();
+  static std::optional<MeanStd> Paper(std::string_view source, std::string_view column);
+  static std::vector<std::string> Targets(const PretrainConfig& config) { return {config.target}; }
+  static ArtefactHeader Announce(const PretrainConfig& config);
+
+  ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,
+                        const EpisodeFile& held_out);
+  // The sets were made with the config's options.
+  ValueBranchPretrainer(const PretrainConfig& config, PrefixSet train, PrefixSet held_out);
+
+  std::unique_ptr<Pretraining> Start(const PretrainJob& job) const override;
+  std::pair<std::int64_t, std::int64_t> examples() const override {
+    return {std::ssize(train_.value), std::ssize(held_out_.value)};
+  }
+
+ private:
+  PretrainConfig config_;
+  PrefixSet train_, held_out_;
 };
-
-struct PretrainResult {
-  ValueBranch branch;
-  PretrainMetrics metrics;
-};
-
-// Trains on the prefixes of the named sources, measures on those of the validation set. F of the
-// result is in units of reward / reward_scale. Deterministic in config, sets and seed. `progress`
-// is called now and then with the updates made. The sets were made with the config's options.
-PretrainResult Pretrain(const PretrainConfig& config, const PrefixSet& train,
-                        const PrefixSet& validation, std::span<const std::string> sources,
-                        std::uint64_t seed, const std::function<void(int updates)>& progress = {});
-
-PretrainMetrics Evaluate(const ValueBranch& branch, const PrefixSet& set,
-                         std::span<const std::string> sources);
-
-// Of the branch that a config makes.
-ArtefactHeader HeaderOf(const PretrainConfig& config);
 
 // Sets of a file for a config.
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config);
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config);
 
-// A row of the paper's table.
-struct PaperPretraining {
-  MeanStd train_error, validation_error, rank_correlation;
-};
-// By family id, or "mixed"; empty for other names.
-std::optional<PaperPretraining> PaperRow(std::string_view source);
-
 }  // namespace msrl
 
-#endif  // MSRL_TRANSFER_PRETRAIN_H_
+#endif  // MSRL_TRANSFER_VALUE_BRANCH_PRETRAINER_H_
