@@ -33,8 +33,7 @@ Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions option
       spec_(directory.spec()),
       options_(std::move(options)),
       envs_(MakeEnvs(spec_, parts, 1)),
-      eval_envs_(
-          MakeEvaluationEnvs(spec_, parts, spec_.eval_episodes, options_.evaluation_threads)),
+      eval_envs_(MakeEvaluationEnvs(spec_, parts, spec_.eval_episodes)),
       agent_(
           MakeAgent(parts.find_agent(spec_.agent), envs_.spec(), spec_.agent_settings, spec_.seed)),
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),

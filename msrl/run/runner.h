@@ -32,7 +32,6 @@ struct RunProgress {
 struct RunOptions {
   std::int64_t checkpoint_steps = 0;  // 0: by time alone
   double checkpoint_seconds = 300.0;
-  int evaluation_threads = 1;
   // Called a few times per second, also in evaluations, and after each of them.
   std::function<void(const RunProgress&)> on_progress;
   std::function<void(const std::string&)> on_warning;
