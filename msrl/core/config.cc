@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "msrl/core/check.h"
 
 namespace msrl {
 namespace {
+
+using Texts = std::vector<std::string>;
 
 std::string Quote(const std::string& text) {
   std::string quoted = "\"";
@@ -19,87 +20,205 @@ std::string Quote(const std::string& text) {
   return quoted + '"';
 }
 
-// The shortest decimal that reads back as the same double, marked as a float for TOML.
-std::string FormatDouble(double value) {
+std::string Join(const Texts& texts, std::string_view between) {
+  std::string joined;
+  for (const std::string& text : texts) {
+    if (!joined.empty()) joined += between;
+    joined += text;
+  }
+  return joined;
+}
+
+// The shortest decimal that reads back as the same double; whole numbers without exponent.
+std::string NumberText(double value) {
+  if (std::abs(value) < 1e15 && value == std::trunc(value)) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
   char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+}
+
+// Marked as a float for TOML.
+std::string Literal(double value) {
+  char buffer[32];
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
+}
+std::string Literal(bool value) { return value ? "true" : "false"; }
+template <std::integral Integer>
+std::string Literal(Integer value) {
+  return std::to_string(value);
+}
+std::string Literal(const std::string& value) { return Quote(value); }
+std::string Literal(const Texts& values) {
+  Texts quoted;
+  for (const std::string& value : values) quoted.push_back(Quote(value));
+  return "[" + Join(quoted, ", ") + "]";
 }
 
 [[noreturn]] void WrongKind(std::string_view key, std::string_view text, std::string_view wanted) {
   throw UserError(StrCat("setting '", key, "' needs ", wanted, ", got '", text, "'"));
 }
 
-template <typename T>
-T ParseNumber(std::string_view key, std::string_view text, std::string_view wanted) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) WrongKind(key, text, wanted);
-  return value;
+void RequireChoice(const internal::FieldRef& field, std::string_view text) {
+  if (field.choices.empty() || std::ranges::find(field.choices, text) != field.choices.end()) {
+    return;
+  }
+  WrongKind(field.key, text, "one of " + Join(field.choices, " "));
+}
+
+template <typename Number>
+void RequireRange(const internal::FieldRef& field, Number value) {
+  if (field.range.Contains(static_cast<double>(value))) return;
+  const std::string wanted = field.range.Text();
+  std::string got;
+  if constexpr (std::integral<Number>) {
+    got = std::to_string(value);
+  } else {
+    got = NumberText(value);
+  }
+  throw UserError(StrCat("setting '", field.key, "' must be ",
+                         wanted.empty() ? "a finite number" : wanted, ", got ", got));
+}
+
+void Parse(const internal::FieldRef& field, std::string_view text, bool& value) {
+  if (text != "true" && text != "false") WrongKind(field.key, text, "true or false");
+  value = text == "true";
+}
+template <typename Number>
+void Parse(const internal::FieldRef& field, std::string_view text, Number& value) {
+  Number parsed{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    WrongKind(field.key, text, std::integral<Number> ? "a whole number" : "a number");
+  }
+  if constexpr (!std::integral<Number>) {
+    if (!std::isfinite(parsed)) WrongKind(field.key, text, "a finite number");
+  }
+  RequireRange(field, parsed);
+  value = parsed;
+}
+void Parse(const internal::FieldRef& field, std::string_view text, std::string& value) {
+  RequireChoice(field, text);
+  value = text;
+}
+void Parse(const internal::FieldRef& field, std::string_view text, Texts& value) {
+  Texts parsed;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    RequireChoice(field, text.substr(0, comma));
+    parsed.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  value = std::move(parsed);
+}
+
+struct TypeName {
+  std::string operator()(const bool*) const { return "bool"; }
+  std::string operator()(const double*) const { return "number"; }
+  template <std::integral Integer>
+  std::string operator()(const Integer*) const {
+    return "integer";
+  }
+  std::string operator()(const std::string*) const {
+    return choices.empty() ? "string" : Join(choices, " | ");
+  }
+  std::string operator()(const Texts*) const {
+    return "list of " + (choices.empty() ? "strings" : (*this)(&choices.front()));
+  }
+  const Texts& choices;
+};
+
+template <typename Kind>
+std::string Lines(const std::vector<ConfigField>& fields, const Kind& kind) {
+  std::string text;
+  for (const ConfigField& field : fields) {
+    text +=
+        StrCat("# ", field.meaning, " (", kind(field), ")\n", field.key, " = ", field.value, "\n");
+  }
+  return text;
 }
 
 }  // namespace
 
+bool Range::Contains(double value) const {
+  if (special && value == *special) return true;
+  if (!std::isfinite(value) || (even && std::fmod(value, 2.0) != 0.0)) return false;
+  return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
+}
+
+std::string Range::Text() const {
+  const bool below = std::isfinite(low);
+  const bool above = std::isfinite(high);
+  std::string text;
+  if (below && above) {
+    text = low_open || high_open ? StrCat("in ", low_open ? "(" : "[", NumberText(low), ", ",
+                                          NumberText(high), high_open ? ")" : "]")
+                                 : StrCat(NumberText(low), " to ", NumberText(high));
+  } else if (below) {
+    text = low_open && low == 0.0 ? "positive"
+                                  : StrCat(low_open ? "above " : "at least ", NumberText(low));
+  } else if (above) {
+    text = StrCat(high_open ? "below " : "at most ", NumberText(high));
+  }
+  if (even) text += text.empty() ? "even" : " and even";
+  if (special) text += " or " + NumberText(*special);
+  return text;
+}
+
+std::string ConfigField::Accepts() const {
+  const std::string text = range.Text();
+  return text.empty() ? type : type + ", " + text;
+}
+
+std::string ConfigField::Text() const {
+  std::string text;
+  const bool list = value.starts_with('[');
+  bool quoted = false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == '"') {
+      quoted = !quoted;
+    } else if (quoted && value[i] == '\\') {
+      text += value[++i];
+    } else if (quoted || !list || value[i] == ',') {
+      text += value[i];
+    }
+  }
+  return text;
+}
+
 namespace internal {
 
-void ConfigReader::operator()(const char* key, bool& field, const char* meaning) {
-  fields.push_back({key, field ? "true" : "false", "bool", meaning});
-}
-void ConfigReader::operator()(const char* key, int& field, const char* meaning) {
-  fields.push_back({key, std::to_string(field), "integer", meaning});
-}
-void ConfigReader::operator()(const char* key, std::int64_t& field, const char* meaning) {
-  fields.push_back({key, std::to_string(field), "integer", meaning});
-}
-void ConfigReader::operator()(const char* key, double& field, const char* meaning) {
-  fields.push_back({key, FormatDouble(field), "number", meaning});
-}
-void ConfigReader::operator()(const char* key, std::string& field, const char* meaning,
-                              const std::vector<std::string>& choices) {
-  std::string type = choices.empty() ? "string" : choices.front();
-  for (std::size_t i = 1; i < choices.size(); ++i) type += " | " + choices[i];
-  fields.push_back({key, Quote(field), type, meaning});
+void FieldLister::Visit(const FieldRef& field) {
+  fields.push_back({field.key,
+                    std::visit([](const auto* value) { return Literal(*value); }, field.value),
+                    std::visit(TypeName{field.choices}, field.value), field.meaning, field.range,
+                    field.choices});
 }
 
-bool ConfigWriter::Matches(const char* key) {
-  known_.emplace_back(key);
-  if (key_ != key) return false;
-  MSRL_CHECK(!found_, "field '", key, "' is listed twice");
-  return found_ = true;
+void FieldSetter::Visit(const FieldRef& field) {
+  known_.emplace_back(field.key);
+  if (key_ != field.key) return;
+  MSRL_CHECK(!found_, "field '", field.key, "' is listed twice");
+  found_ = true;
+  std::visit([&](auto* value) { Parse(field, text_, *value); }, field.value);
 }
 
-void ConfigWriter::operator()(const char* key, bool& field, const char*) {
-  if (!Matches(key)) return;
-  if (text_ != "true" && text_ != "false") WrongKind(key, text_, "true or false");
-  field = text_ == "true";
-}
-void ConfigWriter::operator()(const char* key, int& field, const char*) {
-  if (Matches(key)) field = ParseNumber<int>(key, text_, "a whole number");
-}
-void ConfigWriter::operator()(const char* key, std::int64_t& field, const char*) {
-  if (Matches(key)) field = ParseNumber<std::int64_t>(key, text_, "a whole number");
-}
-void ConfigWriter::operator()(const char* key, double& field, const char*) {
-  if (!Matches(key)) return;
-  const auto value = ParseNumber<double>(key, text_, "a number");
-  if (!std::isfinite(value)) WrongKind(key, text_, "a finite number");
-  field = value;
-}
-void ConfigWriter::operator()(const char* key, std::string& field, const char*,
-                              const std::vector<std::string>& choices) {
-  if (!Matches(key)) return;
-  if (!choices.empty() && std::find(choices.begin(), choices.end(), text_) == choices.end()) {
-    std::string wanted = "one of";
-    for (const std::string& choice : choices) wanted += " " + choice;
-    WrongKind(key, text_, wanted);
-  }
-  field = text_;
-}
-
-void ConfigWriter::RequireFound() const {
+void FieldSetter::RequireFound() const {
   if (!found_) throw UserError(StrCat("unknown setting '", key_, "'", DidYouMean(key_, known_)));
+}
+
+void FieldChecker::Visit(const FieldRef& field) {
+  std::visit(
+      [&field]<typename T>(const T* value) {
+        if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>) {
+          RequireRange(field, *value);
+        } else if constexpr (std::same_as<T, std::string>) {
+          RequireChoice(field, *value);
+        }
+      },
+      field.value);
 }
 
 std::size_t FindEquals(std::string_view assignment) {
@@ -113,12 +232,11 @@ std::size_t FindEquals(std::string_view assignment) {
 }  // namespace internal
 
 std::string ToToml(const std::vector<ConfigField>& fields) {
-  std::string text;
-  for (const ConfigField& field : fields) {
-    text +=
-        StrCat("# ", field.meaning, " (", field.type, ")\n", field.key, " = ", field.value, "\n");
-  }
-  return text;
+  return Lines(fields, [](const ConfigField& field) { return field.Accepts(); });
+}
+
+std::string IdentityText(const std::vector<ConfigField>& fields) {
+  return Lines(fields, [](const ConfigField& field) { return field.type; });
 }
 
 }  // namespace msrl

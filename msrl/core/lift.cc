@@ -10,15 +10,6 @@
 namespace msrl {
 namespace {
 
-struct KindName {
-  LiftKind kind;
-  const char* name;
-};
-constexpr std::array<KindName, 4> kKindNames{{{LiftKind::kFull, "full"},
-                                              {LiftKind::kCompact, "compact"},
-                                              {LiftKind::kCompactNoAction, "compact-no-action"},
-                                              {LiftKind::kCompactNoReward, "compact-no-reward"}}};
-
 constexpr Index kMaxDimension = 4096;
 
 bool Acceptable(double value) { return std::abs(value) <= Lift::kMaxMagnitude; }  // false for NaN
@@ -31,22 +22,7 @@ bool AllAcceptable(const Lift::ConstVec& v) {
 
 }  // namespace
 
-std::string_view LiftKindName(LiftKind kind) {
-  for (const KindName& entry : kKindNames) {
-    if (entry.kind == kind) return entry.name;
-  }
-  MSRL_CHECK(false, "unknown lift kind ", static_cast<int>(kind));
-}
-
-LiftKind LiftKindFromName(std::string_view name) {
-  std::vector<std::string> known;
-  for (const KindName& entry : kKindNames) {
-    if (entry.name == name) return entry.kind;
-    known.emplace_back(entry.name);
-  }
-  throw UserError(StrCat("unknown lift '", name, "'", DidYouMean(name, known),
-                         " (full, compact, compact-no-action, compact-no-reward)"));
-}
+LiftKind LiftKindFromName(std::string_view name) { return ParseEnum<LiftKind>("lift", name); }
 
 std::string LiftId::ToString() const { return Hex(value); }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/core/enum_names.h"
+
 namespace msrl {
 
 using Eigen::Index;
@@ -20,8 +22,13 @@ enum class LiftKind {
   kCompactNoReward,  // [x, dx, a, 1]: the paper's ablation "without reward coupling"
 };
 
-// "full", "compact", "compact-no-action", "compact-no-reward".
-std::string_view LiftKindName(LiftKind kind);
+constexpr auto EnumNames(LiftKind) {
+  return Names("full", "compact", "compact-no-action", "compact-no-reward");
+}
+// Those of the aligned geometry, which agents and branches can have.
+inline constexpr LiftKind kCompactLifts[] = {LiftKind::kCompact, LiftKind::kCompactNoAction,
+                                             LiftKind::kCompactNoReward};
+inline std::string_view LiftKindName(LiftKind kind) { return EnumName(kind); }
 // UserError on an unknown name.
 LiftKind LiftKindFromName(std::string_view name);
 

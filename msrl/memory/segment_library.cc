@@ -22,7 +22,6 @@ using internal::PackedSize;
 
 constexpr char kFormat[] = "msrl-library";
 constexpr int kMaxSize = 65'536;  // of contexts, actions, observations
-const std::vector<std::string> kPolicies{"fifo", "reservoir", "by-value"};
 
 template <typename T>
 bool AllFinite(std::span<const T> values) {
@@ -82,13 +81,6 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
     throw UserError(StrCat("a library of ", config_.capacity,
                            " segments is impossible; between 1 and 1e9 are possible"));
   }
-  const auto policy = std::ranges::find(kPolicies, config_.policy);
-  if (policy == kPolicies.end()) {
-    throw UserError(StrCat("unknown library policy '", config_.policy,
-                           "'; fifo, reservoir and by-value are known",
-                           DidYouMean(config_.policy, kPolicies)));
-  }
-  policy_ = static_cast<Policy>(policy - kPolicies.begin());
   if (config_.max_length < 1 || config_.exact_limit < 1) {
     throw UserError(StrCat("a library needs max_length and exact_limit of at least 1, got ",
                            config_.max_length, " and ", config_.exact_limit));
@@ -107,10 +99,10 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
   terminated_.Allocate(n, 1);
   reward_sum_.Allocate(n, 1);
   for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
-  if (policy_ == Policy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
+  if (config_.policy == LibraryPolicy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
   if (n > config_.exact_limit) {
     index_ =
-        std::make_unique<internal::ContextIndex>(config_.context_size, n, policy_ == Policy::kFifo);
+        std::make_unique<internal::ContextIndex>(config_.context_size, n, config_.policy == LibraryPolicy::kFifo);
   }
 }
 
@@ -159,14 +151,14 @@ void SegmentLibrary::BuildHeap() {
 
 std::int64_t SegmentLibrary::ChooseSlot(const SegmentView& segment, Rng& rng) const {
   if (size_ < config_.capacity) return size_;
-  switch (policy_) {
-    case Policy::kFifo:
+  switch (config_.policy) {
+    case LibraryPolicy::kFifo:
       return offered_ % config_.capacity;
-    case Policy::kReservoir: {
+    case LibraryPolicy::kReservoir: {
       const std::int64_t place = rng.Index(offered_ + 1);
       return place < config_.capacity ? place : -1;
     }
-    case Policy::kByValue: {
+    case LibraryPolicy::kByValue: {
       const double value = segment.reward_sum / static_cast<double>(segment.length);
       return value < Value(heap_.front()) ? -1 : heap_.front();
     }
@@ -219,7 +211,7 @@ std::int64_t SegmentLibrary::Add(const SegmentView& segment, Rng& rng) {
   sequence_.data[slot] = sequence;
   uses_.data[slot] = 0;
   tag_.data[slot] = TagNumber(segment.env);
-  if (policy_ == Policy::kByValue && size_ == config_.capacity) {
+  if (config_.policy == LibraryPolicy::kByValue && size_ == config_.capacity) {
     if (!was_full) {
       BuildHeap();
     } else {
@@ -309,10 +301,11 @@ void SegmentLibrary::AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const {
 void SegmentLibrary::VisitConfig(const Archive& state, SegmentLibraryConfig& config) {
   state.Same("version", 1);
   state.Int("capacity", config.capacity, 1, 1'000'000'000);
-  state.Text("policy", config.policy);
-  if (std::ranges::find(kPolicies, config.policy) == kPolicies.end()) {
-    state.Fail("policy", "is unknown");
-  }
+  std::string policy(EnumName(config.policy));
+  state.Text("policy", policy);
+  const auto known = EnumFromName<LibraryPolicy>(policy);
+  if (!known) state.Fail("policy", "is unknown");
+  config.policy = *known;
   state.Int("max_length", config.max_length, 1);
   state.Int("context_size", config.context_size, 1, kMaxSize);
   state.Int("action_size", config.action_size, 1, kMaxSize);
@@ -450,7 +443,7 @@ void SegmentLibrary::RequireConsistent(const Archive& state) const {
   for (std::int64_t slot = 0; slot < size_; ++slot) {
     const std::int64_t n = sequence_.data[slot];
     // until it is full a library fills in order; fifo goes round then
-    const bool in_place = policy_ == Policy::kFifo
+    const bool in_place = config_.policy == LibraryPolicy::kFifo
                               ? n % config_.capacity == slot && n >= offered_ - size_
                               : offered_ > config_.capacity || n == slot;
     if (!in_place) state.Fail("sequence", StrCat("is impossible in slot ", slot));
@@ -473,7 +466,7 @@ void SegmentLibrary::Visit(const Archive& state) {
   same("lift/id", other.lift->id().ToString(), config_.lift->id().ToString());
   same("family", other.family, config_.family);
   same("capacity", other.capacity, config_.capacity);
-  same("policy", other.policy, config_.policy);
+  same("policy", EnumName(other.policy), EnumName(config_.policy));
   same("max_length", other.max_length, config_.max_length);
   same("context_size", other.context_size, config_.context_size);
   same("action_size", other.action_size, config_.action_size);
@@ -490,7 +483,7 @@ void SegmentLibrary::Write(TensorFileBuilder& file) const {
   file.SetMetadata("lift_id", config_.lift->id().ToString());
   file.SetMetadata("lift", config_.lift->Describe());
   file.SetMetadata("family", config_.family);
-  file.SetMetadata("policy", config_.policy);
+  file.SetMetadata("policy", std::string(EnumName(config_.policy)));
   file.SetMetadata("capacity", StrCat(config_.capacity));
   file.SetMetadata("segments", StrCat(size_));
 }

@@ -29,14 +29,18 @@ class ContextIndex;
 // Where a run's checkpoint has its agent's library, if the agent keeps one.
 inline constexpr std::array<std::string_view, 2> kLibraryState{"agent", "library"};
 
+// Which segment makes room in a full library.
+enum class LibraryPolicy {
+  kFifo,       // the oldest
+  kReservoir,  // a random one or the new one itself: what is kept is a uniform sample of all
+  kByValue,    // the one with the smallest reward sum per step, of equal ones the oldest; a new one
+               // with a smaller value is not kept
+};
+constexpr auto EnumNames(LibraryPolicy) { return Names("fifo", "reservoir", "by-value"); }
+
 struct SegmentLibraryConfig {
   std::int64_t capacity = 5000;  // segments kept
-  // Which segment makes room in a full library:
-  //   fifo       the oldest;
-  //   reservoir  a random one or the new one itself: what is kept is a uniform sample of all;
-  //   by-value   the one with the smallest reward sum per step, of equal ones the oldest; a new one
-  //              with a smaller value is not kept.
-  std::string policy = "fifo";
+  LibraryPolicy policy = LibraryPolicy::kFifo;
   Lift::Ptr lift = nullptr;
   std::int64_t max_length = 1;  // steps of a segment; matrices take space only if it is above 1
   int context_size = 8;
@@ -85,7 +89,7 @@ struct LibraryLoadOptions {
 // Not safe for several threads at once, queries included.
 class SegmentLibrary {
  public:
-  // UserError on an unknown policy or an impossible capacity. Memory is reserved here and touched
+  // UserError on an impossible capacity. Memory is reserved here and touched
   // as it fills.
   explicit SegmentLibrary(SegmentLibraryConfig config);
   SegmentLibrary(SegmentLibrary&&) noexcept;
@@ -149,7 +153,6 @@ class SegmentLibrary {
                                  const LibraryLoadOptions& options = {});
 
  private:
-  enum class Policy { kFifo, kReservoir, kByValue };
 
   std::int64_t Check(std::int64_t slot) const;
   double Value(std::int64_t slot) const {
@@ -175,7 +178,6 @@ class SegmentLibrary {
   static SegmentLibrary FromFile(const TensorFile& file, const LibraryLoadOptions& options);
 
   SegmentLibraryConfig config_;
-  Policy policy_ = Policy::kFifo;
   std::int64_t size_ = 0;
   std::int64_t offered_ = 0;
 

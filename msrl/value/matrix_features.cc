@@ -38,20 +38,14 @@ struct MatrixFeatures::Endpoints {
 };
 
 std::string MatrixFeatureOptions::Name() const {
-  return std::string(all_entries ? "all" : "selected") + (endpoints ? "+endpoints" : "");
+  for (const FeatureSet set : EnumValues<FeatureSet>()) {
+    if (Of(set) == *this) return std::string(EnumName(set));
+  }
+  MSRL_CHECK(false, "features without a name");
 }
 
 MatrixFeatureOptions MatrixFeatureOptions::FromName(std::string_view name) {
-  std::vector<std::string> known;
-  for (const bool all : {false, true}) {
-    for (const bool endpoints : {true, false}) {
-      const MatrixFeatureOptions options{all, endpoints};
-      if (options.Name() == name) return options;
-      known.push_back(options.Name());
-    }
-  }
-  throw UserError(StrCat("unknown features '", name, "'", DidYouMean(name, known),
-                         " (selected+endpoints, selected, all+endpoints, all)"));
+  return Of(ParseEnum<FeatureSet>("features", name));
 }
 
 MatrixFeatures::MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& options)

@@ -29,11 +29,20 @@
 
 namespace msrl {
 
+enum class FeatureSet { kSelectedEndpoints, kSelected, kAllEndpoints, kAll };
+constexpr auto EnumNames(FeatureSet) {
+  return Names("selected+endpoints", "selected", "all+endpoints", "all");
+}
+
 struct MatrixFeatureOptions {
   bool all_entries = false;  // all averages, not only the selected ones
   bool endpoints = true;
 
-  // "selected+endpoints", "selected", "all+endpoints", "all".
+  static MatrixFeatureOptions Of(FeatureSet set) {
+    return {.all_entries = set == FeatureSet::kAllEndpoints || set == FeatureSet::kAll,
+            .endpoints = set == FeatureSet::kSelectedEndpoints || set == FeatureSet::kAllEndpoints};
+  }
+  // As EnumNames(FeatureSet).
   std::string Name() const;
   // UserError on an unknown name.
   static MatrixFeatureOptions FromName(std::string_view name);

@@ -11,8 +11,9 @@ namespace {
 constexpr int kMaxFeatures = 100'000;
 
 MlpSpec NetworkSpec(int feature_count, const BranchShape& shape) {
-  if (feature_count < 1 || feature_count > kMaxFeatures || shape.layers < 1 || shape.layers > 8 ||
-      shape.width < 1 || shape.width > 4096) {
+  if (feature_count < 1 || feature_count > kMaxFeatures || shape.layers < 1 ||
+      shape.layers > BranchShape::kMaxLayers || shape.width < 1 ||
+      shape.width > BranchShape::kMaxWidth) {
     throw UserError(StrCat("a branch has 1 to 8 layers of width 1 to 4096 on 1 to ", kMaxFeatures,
                            " features, got ", shape.layers, ", ", shape.width, " and ",
                            feature_count));
@@ -99,8 +100,8 @@ ValueBranch ValueBranch::From(const Artefact& artefact, LiftId expected, Alignme
     return static_cast<int>(texts.Int(key, 1, high));
   };
   const int feature_count = number("feature_count", kMaxFeatures);
-  const BranchShape shape{.width = number("width", 4096),
-                          .layers = number("layers", 8),
+  const BranchShape shape{.width = number("width", BranchShape::kMaxWidth),
+                          .layers = number("layers", BranchShape::kMaxLayers),
                           .layer_norm = texts.Flag("layer_norm")};
   texts.RequireEnd();
 

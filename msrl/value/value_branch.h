@@ -36,6 +36,8 @@ struct BranchInfo {
 };
 
 struct BranchShape {
+  static constexpr int kMaxWidth = 4096;
+  static constexpr int kMaxLayers = 8;
   int width = 128;
   int layers = 2;
   bool layer_norm = true;

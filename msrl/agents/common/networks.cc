@@ -36,12 +36,4 @@ void RequireFiniteGradients(std::string_view network, std::span<const float> gra
   throw RunError(StrCat(network, " gradient norm is inf"));
 }
 
-std::vector<int> HiddenLayers(int layers, int width) {
-  if (layers < 0 || layers > 16 || width < 1 || width > 8192) {
-    throw UserError(StrCat("hidden_layers must be 0 to 16 and hidden_width 1 to 8192, got ", layers,
-                           " and ", width));
-  }
-  return std::vector<int>(static_cast<std::size_t>(layers), width);
-}
-
 }  // namespace msrl

@@ -3,6 +3,7 @@
 #define MSRL_AGENTS_COMMON_NETWORKS_H_
 
 #include <string_view>
+#include <vector>
 
 #include "msrl/agents/agent.h"
 #include "msrl/files/state.h"
@@ -20,8 +21,14 @@ void VisitAdam(const Archive& state, Adam& adam);
 // step is so after it.
 void RequireFiniteGradients(std::string_view network, std::span<const float> gradients);
 
-// `layers` hidden layers of `width`; UserError on impossible sizes.
-std::vector<int> HiddenLayers(int layers, int width);
+// What the settings of every agent's networks may be.
+inline constexpr int kMaxHiddenLayers = 16;
+inline constexpr int kMaxHiddenWidth = 8192;
+
+// `layers` hidden layers of `width`.
+inline std::vector<int> HiddenLayers(int layers, int width) {
+  return std::vector<int>(static_cast<std::size_t>(layers), width);
+}
 
 // The entries of an observation as one column of floats.
 inline void CopyObservation(const EnvView& observation, Eigen::Ref<Eigen::VectorXf> column) {

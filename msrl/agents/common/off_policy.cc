@@ -32,26 +32,6 @@ ReplayConfig MakeReplayConfig(const EnvSpec& spec, const OffPolicyConfig& config
 
 }  // namespace
 
-void RequirePositive(const char* setting, double value) {
-  if (!(value > 0.0))
-    throw UserError(StrCat("setting '", setting, "' must be positive, got ", value));
-}
-
-void RequireValid(const OffPolicyConfig& config) {
-  RequirePositive("batch_size", config.batch_size);
-  RequirePositive("updates_per_step", config.updates_per_step);
-  RequirePositive("random_steps", static_cast<double>(config.random_steps));
-  if (config.replay_size < 2) {
-    throw UserError(StrCat("setting 'replay_size' must be at least 2, got ", config.replay_size));
-  }
-  if (!(config.gamma >= 0.0 && config.gamma < 1.0)) {
-    throw UserError(StrCat("setting 'gamma' must be in [0, 1), got ", config.gamma));
-  }
-  if (!(config.tau > 0.0 && config.tau <= 1.0)) {
-    throw UserError(StrCat("setting 'tau' must be in (0, 1], got ", config.tau));
-  }
-}
-
 OffPolicyMemory::OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config,
                                  const std::optional<BranchSettings>& branch, std::uint64_t seed)
     : config_(config),

@@ -10,19 +10,6 @@ namespace {
 
 enum Metric : std::size_t { kLoss, kQ, kEpsilon };
 
-const DqnConfig& Checked(const DqnConfig& config) {
-  RequireValid(config);
-  RequirePositive("learning_rate", config.learning_rate);
-  RequirePositive("epsilon_steps", static_cast<double>(config.epsilon_steps));
-  for (const double epsilon : {config.epsilon_start, config.epsilon_end}) {
-    if (!(epsilon >= 0.0 && epsilon <= 1.0)) {
-      throw UserError(
-          StrCat("dqn: epsilon_start and epsilon_end must be in [0, 1], got ", epsilon));
-    }
-  }
-  return config;
-}
-
 // Derivative of the Huber loss: quadratic within 1, linear beyond.
 float HuberSlope(float error) { return std::clamp(error, -1.0F, 1.0F); }
 
@@ -35,7 +22,7 @@ double Huber(float error) {
 
 Dqn::Dqn(const EnvSpec& spec, const DqnConfig& config, std::uint64_t seed,
          const std::optional<BranchSettings>& branch)
-    : config_(Checked(config)),
+    : config_(RequireInRange(config)),
       action_spec_(spec.action),
       memory_(spec, config, branch, seed),
       critic_({.observation = spec.observation_size,

@@ -18,40 +18,27 @@ double Rounded(double value) { return std::round(1e3 * value) / 1e3; }
 }  // namespace
 
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
+  RequireInRange(settings);
   if (!settings.matrix) return std::nullopt;
-  if (!(settings.branch_rate >= 0.0)) {
-    throw UserError(
-        StrCat("setting 'branch_rate' must not be negative, got ", settings.branch_rate));
-  }
-  if (!(settings.anchor >= 0.0)) {
-    throw UserError(StrCat("setting 'anchor' must not be negative, got ", settings.anchor));
-  }
-  if (!(settings.max_amplitude >= 0.0)) {
-    throw UserError(
-        StrCat("setting 'max_amplitude' must not be negative, got ", settings.max_amplitude));
-  }
-  if (!std::isfinite(settings.branch_scale) || !std::isfinite(settings.residual_scale)) {
-    throw UserError("settings 'branch_scale' and 'residual_scale' must be finite");
-  }
-  return BranchSettings{.lift = CompactLift(LiftKindFromName(settings.lift)),
-                        .features = MatrixFeatureOptions::FromName(settings.features),
-                        .shape = {.width = settings.branch_width, .layers = settings.branch_layers},
-                        .hidden_input = settings.branch_hidden,
-                        .trained = settings.init_mode != "frozen",
-                        .rate = settings.branch_rate,
-                        .anchor = settings.init_mode == "anchored" ? settings.anchor : 0.0,
-                        .residual_scale = settings.residual_scale};
+  return BranchSettings{
+      .lift = CompactLift(settings.lift),
+      .features = MatrixFeatureOptions::Of(settings.features),
+      .shape = {.width = settings.branch_width, .layers = settings.branch_layers},
+      .hidden_input = settings.branch_hidden,
+      .trained = settings.init_mode != InitMode::kFrozen,
+      .rate = settings.branch_rate,
+      .anchor = settings.init_mode == InitMode::kAnchored ? settings.anchor : 0.0,
+      .residual_scale = settings.residual_scale};
 }
 
 Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
            std::uint64_t seed)
-    : settings_(settings),
+    : settings_(RequireInRange(settings)),
       base_(std::move(base)),
       metrics_({"transfer/predictor", "transfer/amplitude"}) {
-  RequireValid(settings.planner);
   if (!settings.planner.library) return;
-  planner_.emplace(spec, settings.planner, CompactLift(LiftKindFromName(settings.lift)),
-                   MatrixFeatureOptions::FromName(settings.features), settings.matrix, seed);
+  planner_.emplace(spec, settings.planner, CompactLift(settings.lift),
+                   MatrixFeatureOptions::Of(settings.features), settings.matrix, seed);
 }
 
 std::vector<std::string> SettingsForBranch(const ArtefactHeader& header) {
@@ -67,7 +54,7 @@ void Msrl::Initialise(const Artefact& artefact) {
   ValueBranch loaded =
       ValueBranch::From(artefact, branch->lift->id(),
                         settings_.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
-  if (settings_.init_mode == "random") return;
+  if (settings_.init_mode == InitMode::kRandom) return;
   loaded.Rescale(settings_.branch_scale, 0.0);
   base_->critic().InitBranch(loaded);
   took_over_ = true;
@@ -81,9 +68,9 @@ std::unique_ptr<Carry> Msrl::MakeCarry() const {
 void Msrl::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   std::array<bool, kMaxTurns> by_policy{};
   base_->Choose(turns, mode, std::span(by_policy).first(turns.size()));
-  const std::string& lookahead = settings_.planner.lookahead;
-  const bool wanted =
-      lookahead == "always" || (lookahead == "training" && mode == ActMode::kExplore);
+  const Lookahead lookahead = settings_.planner.lookahead;
+  const bool wanted = lookahead == Lookahead::kAlways ||
+                      (lookahead == Lookahead::kTraining && mode == ActMode::kExplore);
   if (!planner_ || !wanted) return;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     if (!by_policy[i]) continue;

@@ -15,10 +15,13 @@
 
 namespace msrl {
 
+enum class InitMode { kPlain, kAnchored, kFrozen, kRandom };
+constexpr auto EnumNames(InitMode) { return Names("plain", "anchored", "frozen", "random"); }
+
 struct MsrlSettings {
   bool matrix = true;
-  std::string lift = "compact";
-  std::string features = "selected+endpoints";
+  LiftKind lift = LiftKind::kCompact;
+  FeatureSet features = FeatureSet::kSelectedEndpoints;
   int branch_width = 64;
   int branch_layers = 2;
   bool branch_hidden = false;
@@ -26,7 +29,7 @@ struct MsrlSettings {
   double branch_scale = 1.0;
   double max_amplitude = 0.5;
   double residual_scale = 0.1;
-  std::string init_mode = "plain";
+  InitMode init_mode = InitMode::kPlain;
   double anchor = 1e-3;
   bool unaligned = false;
   PlannerSettings planner;
@@ -34,24 +37,22 @@ struct MsrlSettings {
   template <typename V>
   void Fields(V&& visit) {
     visit("matrix", matrix, "whether the critic sees Z");
-    visit("lift", lift, "what Z is made of", {"compact", "compact-no-action", "compact-no-reward"});
-    visit("features", features, "what networks see of Z",
-          {"selected+endpoints", "selected", "all+endpoints", "all"});
-    visit("branch_width", branch_width, "width of the branch's hidden layers");
-    visit("branch_layers", branch_layers, "hidden layers of the branch");
+    visit("lift", lift, "what Z is made of", kCompactLifts);
+    visit("features", features, "what networks see of Z");
+    visit("branch_width", branch_width, "width of the branch's hidden layers", Between(1, BranchShape::kMaxWidth));
+    visit("branch_layers", branch_layers, "hidden layers of the branch", Between(1, BranchShape::kMaxLayers));
     visit("branch_hidden", branch_hidden, "whether R sees h(Z)");
-    visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's");
-    visit("branch_scale", branch_scale, "factor of F when a branch is taken over");
+    visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's", NotNegative());
+    visit("branch_scale", branch_scale, "factor of F when a branch is taken over", AnyNumber());
     visit(
         "max_amplitude", max_amplitude,
         "F of a branch that is taken over is scaled down to this amplitude over the random steps; "
-        "0: never");
-    visit("residual_scale", residual_scale, "factor of R's last layer at the start");
+        "0: never", NotNegative());
+    visit("residual_scale", residual_scale, "factor of R's last layer at the start", AnyNumber());
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
-          "or random weights in its place",
-          {"plain", "anchored", "frozen", "random"});
-    visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)");
+          "or random weights in its place");
+    visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)", NotNegative());
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
     planner.Fields(visit);
   }
@@ -67,7 +68,7 @@ struct MsrlConfig : BaseConfig, MsrlSettings {
   }
 };
 
-// What the base's critic gets; empty without the matrix. UserError on impossible settings.
+// What the base's critic gets; empty without the matrix. UserError on values out of range.
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings);
 
 // The shape of a value branch as settings.

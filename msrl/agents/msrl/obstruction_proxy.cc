@@ -19,15 +19,13 @@ constexpr float kGapGain = 4.0F;
 // Weight of the belief that half of the candidates are obstructed, in judged candidates.
 constexpr double kPriorCount = 20.0;
 
-void RequireIn(const char* setting, double value, double low, double high) {
-  if (!(value >= low && value <= high)) {
-    throw UserError(
-        StrCat("setting '", setting, "' must be in [", low, ", ", high, "], got ", value));
-  }
-}
-
 const ObstructionConfig& Checked(const ObstructionConfig& config) {
-  RequireValid(config);
+  RequireInRange(config);
+  if (config.memory / 4 < config.min_each) {
+    throw UserError(StrCat("setting 'obstruction_memory' must be at least four times ",
+                           "'obstruction_min_each', got ", config.memory, " and ",
+                           config.min_each));
+  }
   return config;
 }
 
@@ -49,25 +47,6 @@ float Sigmoid(float logit) { return 1.0F / (1.0F + std::exp(-logit)); }
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
 }  // namespace
-
-void RequireValid(const ObstructionConfig& config) {
-  RequireIn("obstruction_threshold", config.threshold, 0.0, 1.0);
-  RequirePositive("obstruction_tolerance", config.tolerance);
-  RequireIn("obstruction_width", config.width, 1, 4096);
-  RequireIn("obstruction_layers", config.layers, 1, 8);
-  RequireIn("obstruction_batch", config.batch, 2, 65'536);
-  RequirePositive("obstruction_learning_rate", config.learning_rate);
-  RequireIn("obstruction_weight_decay", config.weight_decay, 0.0, 1000.0);
-  RequirePositive("obstruction_update_every", config.update_every);
-  RequirePositive("obstruction_min_each", config.min_each);
-  RequireIn("obstruction_min_updates", config.min_updates, 0, 1e9);
-  RequireIn("obstruction_memory", config.memory, 4, 10'000'000);
-  if (config.memory / 4 < config.min_each) {
-    throw UserError(StrCat("setting 'obstruction_memory' must be at least four times ",
-                           "'obstruction_min_each', got ", config.memory, " and ",
-                           config.min_each));
-  }
-}
 
 bool OutcomeDiffers(std::span<const double> real, std::span<const double> foretold,
                     double tolerance) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "msrl/agents/metrics.h"
+#include "msrl/core/config.h"
 #include "msrl/core/rng.h"
 #include "msrl/files/state.h"
 #include "msrl/nn/adam.h"
@@ -43,24 +44,21 @@ struct ObstructionConfig {
   template <typename V>
   void Fields(V&& visit) {
     visit("obstruction_threshold", threshold,
-          "candidates are kept up to this probability of not being realizable");
+          "candidates are kept up to this probability of not being realizable", Between(0, 1));
     visit("obstruction_tolerance", tolerance,
-          "largest error of a geometry slot with which a predicted outcome still holds");
-    visit("obstruction_width", width, "width of the proxy's hidden layers");
-    visit("obstruction_layers", layers, "hidden layers of the proxy");
-    visit("obstruction_batch", batch, "compositions per update, half of them obstructed");
-    visit("obstruction_learning_rate", learning_rate, "Adam step size of the proxy");
-    visit("obstruction_weight_decay", weight_decay, "decoupled weight decay of the proxy");
-    visit("obstruction_update_every", update_every, "environment steps per update of the proxy");
-    visit("obstruction_memory", memory, "compositions with known outcome that are kept");
+          "largest error of a geometry slot with which a predicted outcome still holds", Positive());
+    visit("obstruction_width", width, "width of the proxy's hidden layers", Between(1, 4096));
+    visit("obstruction_layers", layers, "hidden layers of the proxy", Between(1, 8));
+    visit("obstruction_batch", batch, "compositions per update, half of them obstructed", Between(2, 65'536));
+    visit("obstruction_learning_rate", learning_rate, "Adam step size of the proxy", Positive());
+    visit("obstruction_weight_decay", weight_decay, "decoupled weight decay of the proxy", Between(0, 1000));
+    visit("obstruction_update_every", update_every, "environment steps per update of the proxy", Positive());
+    visit("obstruction_memory", memory, "compositions with known outcome that are kept", Between(4, 10'000'000));
     visit("obstruction_min_each", min_each,
-          "obstructed and realizable compositions before the first update");
-    visit("obstruction_min_updates", min_updates, "updates before the proxy removes anything");
+          "obstructed and realizable compositions before the first update", Positive());
+    visit("obstruction_min_updates", min_updates, "updates before the proxy removes anything", Between(0, 1e9));
   }
 };
-
-// UserError that names the setting.
-void RequireValid(const ObstructionConfig& config);
 
 // Whether the state that was reached is another than the one that a segment's tail foretold: some
 // slot of the aligned geometry is off by more than `tolerance`. The slots have typical magnitude 1

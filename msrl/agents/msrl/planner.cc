@@ -13,11 +13,6 @@ enum Metric : std::size_t { kFutures, kOverride, kRealized };
 
 constexpr int kMaxFutures = Critic::kMaxCandidates - 1;
 
-const PlannerSettings& Checked(const PlannerSettings& settings) {
-  RequireValid(settings);
-  return settings;
-}
-
 int NumbersPerAction(const ActionSpec& action) {
   return action.kind == ActionKind::kDiscrete ? 1 : action.size;
 }
@@ -31,25 +26,9 @@ void CopyToFloats(const From& from, std::span<float> to) {
 
 }  // namespace
 
-void RequireValid(const PlannerSettings& settings) {
-  const auto require = [](bool good, const char* setting, const char* wanted, double value) {
-    if (!good) throw UserError(StrCat("setting '", setting, "' must be ", wanted, ", got ", value));
-  };
-  require(settings.beta >= 0.0 && std::isfinite(settings.beta), "beta", "at least 0",
-          settings.beta);
-  require(settings.neighbours >= 1 && settings.neighbours <= kMaxFutures, "neighbours", "1 to 63",
-          settings.neighbours);
-  require(settings.context_radius > 0.0, "context_radius", "positive", settings.context_radius);
-  require(settings.action_radius >= 0.0, "action_radius", "at least 0", settings.action_radius);
-  require(settings.margin >= 0.0, "margin", "at least 0", settings.margin);
-  require(settings.library_size >= 1, "library_size", "at least 1",
-          static_cast<double>(settings.library_size));
-  RequireValid(settings.proxy);
-}
-
 Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lift::Ptr& lift,
                  const MatrixFeatureOptions& features, bool critic_sees_matrix, std::uint64_t seed)
-    : settings_(Checked(settings)),
+    : settings_(RequireInRange(settings)),
       action_spec_(spec.action),
       env_(spec.id),
       n_(spec.observation_size),
@@ -195,7 +174,7 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     const auto z = z_.topLeftCorner(critic_rows_, candidates);
     base.ActionValues(o, z, candidates_.leftCols(candidates), q_);
     // what a future is measured against: nothing, or the value of what the policy chose
-    const float neutral = settings_.fallback == "value" ? q_[0] : 0.0F;
+    const float neutral = settings_.fallback == Fallback::kValue ? q_[0] : 0.0F;
 
     // S = Q + beta (U - neutral), and Q alone where there is no future
     const auto beta = static_cast<float>(settings_.beta);

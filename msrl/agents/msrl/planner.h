@@ -19,16 +19,22 @@
 
 namespace msrl {
 
+enum class Lookahead { kOff, kTraining, kAlways };
+constexpr auto EnumNames(Lookahead) { return Names("off", "training", "always"); }
+
+enum class Fallback { kZero, kValue };
+constexpr auto EnumNames(Fallback) { return Names("zero", "value"); }
+
 struct PlannerSettings {
   bool library = true;
   std::int64_t library_size = 5000;
-  std::string library_policy = "fifo";
-  std::string lookahead = "training";
+  LibraryPolicy library_policy = LibraryPolicy::kFifo;
+  Lookahead lookahead = Lookahead::kTraining;
   double beta = 0.35;
   int neighbours = 4;
   double context_radius = 0.5;
   double action_radius = 0.3;
-  std::string fallback = "value";
+  Fallback fallback = Fallback::kValue;
   double margin = 0.05;
   bool obstruction = true;
   ObstructionConfig proxy;
@@ -36,27 +42,21 @@ struct PlannerSettings {
   template <typename V>
   void Fields(V&& visit) {
     visit("library", library, "keep a library of segments");
-    visit("library_size", library_size, "segments in the library");
-    visit("library_policy", library_policy, "which segments a full library keeps",
-          {"fifo", "reservoir", "by-value"});
-    visit("lookahead", lookahead, "when actions are scored by the futures that the library offers",
-          {"off", "training", "always"});
-    visit("beta", beta, "weight of the best future");
-    visit("neighbours", neighbours, "segments that are looked at per step");
-    visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry");
+    visit("library_size", library_size, "segments in the library", Between(1, 1e9));
+    visit("library_policy", library_policy, "which segments a full library keeps");
+    visit("lookahead", lookahead, "when actions are scored by the futures that the library offers");
+    visit("beta", beta, "weight of the best future", NotNegative());
+    visit("neighbours", neighbours, "segments that are looked at per step", Between(1, Critic::kMaxCandidates - 1));
+    visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry", Positive());
     visit("action_radius", action_radius,
-          "how near its first action must be, root mean square per dimension");
+          "how near its first action must be, root mean square per dimension", NotNegative());
     visit("fallback", fallback,
-          "what an action without a future gets: U = 0, or the value of the policy's choice",
-          {"zero", "value"});
-    visit("margin", margin, "by how much a candidate's score must beat the policy's choice");
+          "what an action without a future gets: U = 0, or the value of the policy's choice");
+    visit("margin", margin, "by how much a candidate's score must beat the policy's choice", NotNegative());
     visit("obstruction", obstruction, "filter futures by the obstruction proxy");
     proxy.Fields(visit);
   }
 };
-
-// UserError that names the setting.
-void RequireValid(const PlannerSettings& settings);
 
 // The futures that the last choice knew of, one column each, until it is seen what came of it.
 struct Plan : Carry {

@@ -16,26 +16,10 @@ constexpr double kAdamEpsilon = 1e-5;
 constexpr double kNormalizerClip = 10.0;
 
 const PpoConfig& Checked(const PpoConfig& config) {
-  for (const auto& [name, value] :
-       {std::pair<const char*, double>{"rollout_steps", config.rollout_steps},
-        {"minibatch_size", config.minibatch_size},
-        {"epochs", config.epochs},
-        {"learning_rate", config.learning_rate},
-        {"clip", config.clip},
-        {"max_gradient_norm", config.max_gradient_norm}}) {
-    RequirePositive(name, value);
-  }
-  if (config.rollout_steps % config.minibatch_size != 0 || config.minibatch_size < 2) {
-    throw UserError(StrCat("ppo: minibatch_size must be at least 2 and divide rollout_steps, got ",
+  RequireInRange(config);
+  if (config.rollout_steps % config.minibatch_size != 0) {
+    throw UserError(StrCat("setting 'minibatch_size' must divide 'rollout_steps', got ",
                            config.minibatch_size, " and ", config.rollout_steps));
-  }
-  for (const double share : {config.gamma, config.lambda}) {
-    if (!(share >= 0.0 && share <= 1.0)) {
-      throw UserError(StrCat("ppo: gamma and lambda must be in [0, 1], got ", share));
-    }
-  }
-  if (!(config.value_weight >= 0.0 && config.entropy_weight >= 0.0)) {
-    throw UserError("ppo: weights must not be negative");
   }
   return config;
 }

@@ -7,6 +7,7 @@
 
 #include "msrl/agents/common/networks.h"
 #include "msrl/agents/ppo/policy_head.h"
+#include "msrl/core/config.h"
 #include "msrl/nn/running_normalizer.h"
 
 namespace msrl {
@@ -30,19 +31,19 @@ struct PpoConfig {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("hidden_layers", hidden_layers, "hidden layers of policy and value network");
-    visit("hidden_width", hidden_width, "width of the hidden layers");
-    visit("rollout_steps", rollout_steps, "steps between updates");
-    visit("minibatch_size", minibatch_size, "steps per gradient step; divides rollout_steps");
-    visit("epochs", epochs, "passes over the steps of a rollout");
-    visit("learning_rate", learning_rate, "Adam step size");
-    visit("gamma", gamma, "discount");
-    visit("lambda", lambda, "decay of generalised advantages");
-    visit("clip", clip, "bound on the change of the probability ratio");
+    visit("hidden_layers", hidden_layers, "hidden layers of policy and value network", Between(0, kMaxHiddenLayers));
+    visit("hidden_width", hidden_width, "width of the hidden layers", Between(1, kMaxHiddenWidth));
+    visit("rollout_steps", rollout_steps, "steps between updates", Positive());
+    visit("minibatch_size", minibatch_size, "steps per gradient step; divides rollout_steps", AtLeast(2));
+    visit("epochs", epochs, "passes over the steps of a rollout", Positive());
+    visit("learning_rate", learning_rate, "Adam step size", Positive());
+    visit("gamma", gamma, "discount", Between(0, 1));
+    visit("lambda", lambda, "decay of generalised advantages", Between(0, 1));
+    visit("clip", clip, "bound on the change of the probability ratio", Positive());
     visit("clip_value", clip_value, "whether values are clipped like ratios");
-    visit("value_weight", value_weight, "weight of the value loss");
-    visit("entropy_weight", entropy_weight, "weight of the entropy bonus");
-    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm");
+    visit("value_weight", value_weight, "weight of the value loss", NotNegative());
+    visit("entropy_weight", entropy_weight, "weight of the entropy bonus", NotNegative());
+    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm", Positive());
     visit("normalize_observations", normalize_observations, "by running mean and deviation");
     visit("normalize_rewards", normalize_rewards, "by the deviation of the running return");
   }

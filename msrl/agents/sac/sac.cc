@@ -11,20 +11,11 @@ namespace {
 
 enum Metric : std::size_t { kCriticLoss, kActorLoss, kQ, kEntropy, kAlpha };
 
-const SacConfig& Checked(const SacConfig& config) {
-  RequireValid(config);
-  RequirePositive("actor_learning_rate", config.actor_learning_rate);
-  RequirePositive("critic_learning_rate", config.critic_learning_rate);
-  RequirePositive("alpha_learning_rate", config.alpha_learning_rate);
-  RequirePositive("initial_alpha", config.initial_alpha);
-  return config;
-}
-
 }  // namespace
 
 Sac::Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed,
          const std::optional<BranchSettings>& branch)
-    : config_(Checked(config)),
+    : config_(RequireInRange(config)),
       action_spec_(spec.action),
       n_(spec.observation_size),
       m_(spec.action.size),

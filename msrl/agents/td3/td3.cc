@@ -10,23 +10,11 @@ namespace {
 
 enum Metric : std::size_t { kCriticLoss, kActorLoss, kQ };
 
-const Td3Config& Checked(const Td3Config& config) {
-  RequireValid(config);
-  RequirePositive("actor_learning_rate", config.actor_learning_rate);
-  RequirePositive("critic_learning_rate", config.critic_learning_rate);
-  RequirePositive("policy_delay", config.policy_delay);
-  if (!(config.exploration_noise >= 0.0 && config.target_noise >= 0.0 &&
-        config.target_noise_limit >= 0.0)) {
-    throw UserError("td3: noise settings must not be negative");
-  }
-  return config;
-}
-
 }  // namespace
 
 Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed,
          const std::optional<BranchSettings>& branch)
-    : config_(Checked(config)),
+    : config_(RequireInRange(config)),
       action_spec_(spec.action),
       n_(spec.observation_size),
       m_(spec.action.size),
