@@ -157,7 +157,7 @@ BENCHMARK_CAPTURE(Indexed, dubins_replaced, "dubins-reacher", kAny, true)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Indexed, micro_grid, "micro-grid", kAny, false)->Unit(benchmark::kMicrosecond);
 
-void Adds(benchmark::State& state, const char* policy, std::int64_t exact_limit) {
+void Adds(benchmark::State& state, LibraryPolicy policy, std::int64_t exact_limit) {
   SegmentLibraryConfig config = LibraryConfig(5000);
   config.policy = policy;
   config.exact_limit = exact_limit;
@@ -167,9 +167,9 @@ void Adds(benchmark::State& state, const char* policy, std::int64_t exact_limit)
   std::size_t next = 0;
   for (auto _ : state) benchmark::DoNotOptimize(library.Add(segments[next++], rng));
 }
-BENCHMARK_CAPTURE(Adds, fifo, "fifo", 5000)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Adds, by_value, "by-value", 5000)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Adds, fifo_indexed, "fifo", 100)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Adds, fifo, LibraryPolicy::kFifo, 5000)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Adds, by_value, LibraryPolicy::kByValue, 5000)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Adds, fifo_indexed, LibraryPolicy::kFifo, 100)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

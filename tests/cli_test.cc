@@ -232,7 +232,7 @@ TEST_F(CliTest, DiagnoseWritesRowsAndPictures) {
   EXPECT_TRUE(fs::exists(figures / "micro-grid.svg"));
   ExpectUserError("diagnose graph-motiv", "did you mean 'graph-motif'?");
   ExpectUserError("diagnose --set quries=3", "did you mean 'queries'?");
-  ExpectUserError("diagnose --set queries=3", "must be between 20 and");
+  ExpectUserError("diagnose --set queries=3", "must be 20 to 100000, got 3");
 }
 
 TEST_F(CliTest, PlayWritesFrames) {

@@ -16,6 +16,7 @@
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/allocation_counter.h"
 #include "msrl/testing/archived.h"
+#include "msrl/testing/config_fields.h"
 
 namespace msrl {
 namespace {
@@ -245,6 +246,14 @@ TEST(AgentContract, DefaultsAndQuickSettingsExist) {
     EXPECT_TRUE(entry.discrete || entry.continuous) << entry.id;
     EXPECT_EQ(entry.options({}).size(), entry.options(entry.quick).size());
     for (const ConfigField& field : entry.options({})) EXPECT_FALSE(field.meaning.empty());
+  }
+}
+
+TEST(AgentContract, SettingsKeepToTheirRanges) {
+  for (const AgentEntry& entry : Agents()) {
+    testing::ExpectRangesHold(entry.id, entry.options({}), [&](const std::string& assignment) {
+      return entry.options(std::span(&assignment, 1));
+    });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/field_options.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 #include "msrl/transfer/collect.h"
@@ -38,8 +39,8 @@ void RunCollect(const CollectArguments& arguments) {
   for (const auto& [env, count] : counts) {
     fmt::print("{:<16} {:>7} episodes {:>9} steps\n", env, count.first, count.second);
   }
-  fmt::print("{}: split {}, seed {}, contents {}\n", arguments.out, arguments.options.split,
-             arguments.options.seed, file.ContentHash());
+  fmt::print("{}: split {}, seed {}, contents {}\n", arguments.out,
+             EnumName(arguments.options.split), arguments.options.seed, file.ContentHash());
 }
 
 }  // namespace
@@ -53,21 +54,8 @@ void AddCollect(CLI::App& app) {
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
       "  fitted  fitted evaluation of the behaviour; critic  V(o) of an agent trained for it");
   const auto arguments = std::make_shared<CollectArguments>();
-  CollectOptions& options = arguments->options;
   command->add_option("--out", arguments->out, "File to write (.h5)")->required();
-  command->add_option("--episodes", options.episodes, "Episodes of all sources together (2000)");
-  command->add_option("--seed", options.seed, "Seed of all instances and behaviours (0)");
-  command->add_option("--sources", options.sources, "Source families; all if none is named")
-      ->delimiter(',');
-  command->add_option("--split", options.split, "train | held-out: which half of all layouts");
-  command
-      ->add_option("--targets", options.targets,
-                   "mc, expert, fitted, critic; all but critic if none is named")
-      ->delimiter(',');
-  command->add_option("--critic-steps", options.critic_steps,
-                      "For critic: training steps per family (20000)");
-  command->add_option("--dead-slots", options.dead_slots,
-                      "Share of episodes with dead geometry slots (0.25)");
+  AddFieldOptions(*command, std::shared_ptr<CollectOptions>(arguments, &arguments->options));
   command->callback([arguments] { RunCollect(*arguments); });
 }
 

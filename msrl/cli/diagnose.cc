@@ -107,7 +107,8 @@ void AddDiagnose(CLI::App& app) {
   for (const std::string& family : DiagnosableFamilies()) footer += " " + family;
   footer += "; all if none is named.\nSettings (--set key=value):\n";
   for (const ConfigField& field : ListFields(DiagnoseConfig{})) {
-    footer += fmt::format("  {:<12} {} (default {})\n", field.key, field.meaning, field.value);
+    footer += fmt::format("  {:<12} {} ({}; default {})\n", field.key, field.meaning,
+                          field.Accepts(), field.value);
   }
   command->footer(footer);
   const auto options = std::make_shared<DiagnoseOptions>();

@@ -48,7 +48,8 @@ void PrintOne(const EnvsOptions& options) {
   const std::vector<ConfigField> fields = entry.options();
   if (!fields.empty()) fmt::print("  options (--set key=value):\n");
   for (const ConfigField& field : fields) {
-    fmt::print("    {:<18} {} (default {})\n", field.key, field.meaning, field.value);
+    fmt::print("    {:<18} {} ({}; default {})\n", field.key, field.meaning, field.Accepts(),
+               field.value);
   }
 }
 

@@ -101,7 +101,7 @@ LibrarySummary Summarise(const SegmentLibrary& library) {
   LibrarySummary summary{.size = library.size(),
                          .capacity = library.config().capacity,
                          .offered = library.offered(),
-                         .policy = library.config().policy};
+                         .policy = std::string(EnumName(library.config().policy))};
   for (std::int64_t slot = 0; slot < library.size(); ++slot) {
     summary.uses += library.uses(slot);
     summary.used += library.uses(slot) > 0 ? 1 : 0;

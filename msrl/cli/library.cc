@@ -88,7 +88,7 @@ SegmentLibrary EmptyLibrary(const MakeArguments& arguments, const Source& source
                             std::int64_t max_length) {
   SegmentLibraryConfig config = ConfigFor(source.episodes.front(), source.lift);
   config.capacity = arguments.capacity;
-  config.policy = arguments.policy;
+  config.policy = ParseEnum<LibraryPolicy>("library policy", arguments.policy);
   config.family = source.episodes.front().env;
   config.max_length = max_length;
   return SegmentLibrary(std::move(config));
@@ -205,7 +205,7 @@ void RunShow(const LookArguments& arguments) {
     json["segments"] = library.size();
     json["offered"] = library.offered();
     json["capacity"] = config.capacity;
-    json["policy"] = config.policy;
+    json["policy"] = EnumName(config.policy);
     json["family"] = config.family;
     json["lift_id"] = config.lift->id().ToString();
     json["context_size"] = config.context_size;
@@ -230,7 +230,7 @@ void RunShow(const LookArguments& arguments) {
     return;
   }
   fmt::print("{}: {} of {} segments offered, capacity {}, {}\n", arguments.place, library.size(),
-             library.offered(), config.capacity, config.policy);
+             library.offered(), config.capacity, EnumName(config.policy));
   fmt::print("  family      {}\n  lift        {}\n", config.family, config.lift->Describe());
   for (const auto& [length, count] : lengths) fmt::print("  length {:<4} {}\n", length, count);
   for (const auto& [env, count] : envs) fmt::print("  from        {} {}\n", env, count);

@@ -79,8 +79,8 @@ class PretrainCommand {
       lease.emplace(work_ / "lock", work_.string() + " is being worked in by");
       InstallStopSignals();
     }
-    const EpisodeFile train = Load(options_.data, "train");
-    const EpisodeFile held_out = Load(options_.held_out, "held-out");
+    const EpisodeFile train = Load(options_.data, Split::kTrain);
+    const EpisodeFile held_out = Load(options_.held_out, Split::kHeldOut);
     const std::string train_hash = train.ContentHash();
     const std::string held_out_hash = held_out.ContentHash();
     std::vector<PretrainRow> rows = ChooseRows(SourcesOf(train));
@@ -104,12 +104,12 @@ class PretrainCommand {
   }
 
  private:
-  EpisodeFile Load(const std::string& path, const char* split) const {
+  EpisodeFile Load(const std::string& path, Split split) const {
     if (!path.empty()) {
       EpisodeFile file = ReadEpisodes(path);
       const auto made = file.attributes.find("split");
-      if (made == file.attributes.end() || made->second != split) {
-        throw UserError(StrCat(path, ": its instances are not of the split '", split, "'"));
+      if (made == file.attributes.end() || made->second != EnumName(split)) {
+        throw UserError(StrCat(path, ": its instances are not of the split '", EnumName(split), "'"));
       }
       return file;
     }
@@ -119,14 +119,14 @@ class PretrainCommand {
     collect.targets = targets_;
     collect.critic_steps = options_.critic_steps;
     collect.episodes =
-        std::max(1, std::string_view(split) == "train" ? options_.episodes : options_.episodes / 4);
+        std::max(1, split == Split::kTrain ? options_.episodes : options_.episodes / 4);
     const fs::path kept = work_ / (collect.Fingerprint() + ".h5");
     if (!work_.empty() && fs::exists(kept)) return ReadEpisodes(kept);
     collect.work = work_;
     ProgressLine line("collect");
     EpisodeFile file = Collect(collect, [&](std::string_view stage, int done, int total) {
       if (!work_.empty() && StopRequested()) Stop();
-      line.Begin(StrCat(split, " ", stage));
+      line.Begin(StrCat(EnumName(split), " ", stage));
       line.Show(done, total);
     });
     if (!work_.empty()) WriteEpisodes(kept, file);
@@ -248,7 +248,7 @@ class PretrainCommand {
   const PretrainerEntry& pretrainer_;
   const std::vector<std::string> settings_;
   const fs::path work_;  // empty: nothing is kept
-  std::vector<std::string> targets_;
+  std::vector<ValueTarget> targets_;
 };
 
 void PrintOptions(const PretrainOptions& options) {

@@ -73,19 +73,6 @@ std::vector<DiagnosticRow> Average(const Family& family,
 
 }  // namespace
 
-void RequireValid(const DiagnoseConfig& config) {
-  const auto require = [](const char* name, double value, double low, double high) {
-    if (!(value >= low && value <= high)) {
-      throw UserError(
-          StrCat("setting '", name, "' must be between ", low, " and ", high, ", got ", value));
-    }
-  };
-  require("seeds", config.seeds, 1, 1000);
-  require("first_seed", static_cast<double>(config.first_seed), 0, 1e15);
-  require("queries", config.queries, 20, 100'000);
-  require("noise", config.noise, 0.0, 10.0);
-}
-
 const std::vector<std::string>& DiagnosableFamilies() {
   static const std::vector<std::string> ids = [] {
     std::vector<std::string> list;
@@ -98,7 +85,7 @@ const std::vector<std::string>& DiagnosableFamilies() {
 std::vector<DiagnosticRow> RunDiagnostics(const DiagnoseConfig& config,
                                           const std::vector<std::string>& families,
                                           const std::function<void(int, int)>& progress) {
-  RequireValid(config);
+  RequireInRange(config);
   std::vector<const Family*> chosen;
   for (const std::string& id : families.empty() ? DiagnosableFamilies() : families) {
     const Family* found = nullptr;

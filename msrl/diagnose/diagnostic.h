@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/config.h"
+
 namespace msrl {
 
 struct DiagnoseConfig {
@@ -19,15 +21,13 @@ struct DiagnoseConfig {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("seeds", seeds, "repetitions, each on other held-out instances");
-    visit("first_seed", first_seed, "seeds from here on; 0 to 9 are for tuning");
-    visit("queries", queries, "queries per diagnostic and seed");
-    visit("noise", noise, "standard deviation of the observation noise, in typical steps");
+    visit("seeds", seeds, "repetitions, each on other held-out instances", Between(1, 1000));
+    visit("first_seed", first_seed, "seeds from here on; 0 to 9 are for tuning", Between(0, 1e15));
+    visit("queries", queries, "queries per diagnostic and seed", Between(20, 100'000));
+    visit("noise", noise, "standard deviation of the observation noise, in typical steps",
+          Between(0, 10));
   }
 };
-
-// UserError on impossible values.
-void RequireValid(const DiagnoseConfig& config);
 
 // A score with the standard deviation over seeds.
 struct Score {

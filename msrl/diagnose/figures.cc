@@ -167,7 +167,7 @@ Svg BeginPicture(const Trip<Concrete>& trip, std::string_view kind, std::string_
   DrawHeatMap(svg, Describe(lift, seen), kMatrixCorner, kMatrixSide);
   svg.Text({0.5 * kPage.x(), 507},
            StrCat("horizon T = ", whole.horizon(), "   ·   instance: ", kind, "   ·   reward: ",
-                  RewardStyleName(rule.style), "   ·   return ", Fixed(whole.r.sum(), 2)),
+                  EnumName(rule.style), "   ·   return ", Fixed(whole.r.sum(), 2)),
            {.size = 13, .anchor = TextAnchor::kMiddle});
   return svg;
 }
@@ -185,7 +185,7 @@ std::string DrawGraphMotif(std::uint64_t seed) {
   const TabularInstance& instance = trip.concrete().instance();
   const FiniteMdp& mdp = instance.mdp;
   Svg svg = BeginPicture(
-      trip, MotifName(trip.concrete().motif()),
+      trip, EnumName(trip.concrete().motif()),
       StrCat(mdp.states,
              " nodes; solid: forward, dotted: back, dashed: side or chord, ring: no move"),
       instance.rule);
@@ -262,7 +262,7 @@ std::string DrawMicroGrid(std::uint64_t seed) {
   if (grid.kind == GridKind::kOneWay) note += ", blue mark: one way";
   if (grid.key >= 0) note += ", purple: key and door";
   note += ", ring: no move";
-  Svg svg = BeginPicture(trip, GridKindName(grid.kind), note, env.instance().rule);
+  Svg svg = BeginPicture(trip, EnumName(grid.kind), note, env.instance().rule);
 
   const View view{Vec2::Zero(), 0.5 * step * (std::max(grid.width, grid.height) + 0.3)};
   const Vec2 size(step * grid.width, step * grid.height);
@@ -338,7 +338,7 @@ std::string DrawDubinsReacher(std::uint64_t seed) {
   const Trip<DubinsReacher> trip = FindTrip<DubinsReacher>(DubinsReacherModel::kId, seed);
   const DubinsReacherModel& model = trip.concrete().model();
   const bool is_arm = model.task == ControlTask::kArm;
-  Svg svg = BeginPicture(trip, ControlTaskName(model.task),
+  Svg svg = BeginPicture(trip, EnumName(model.task),
                          is_arm ? "two-link arm; later postures are darker; one dot per step"
                                 : "car with bounded turn rate; marks point along its heading",
                          model.rule);

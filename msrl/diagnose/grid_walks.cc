@@ -30,10 +30,10 @@ World MakeWorld(const TabularInstance& instance, int phases, Index dimensions) {
   return world;
 }
 
-MicroGrid MakeGrid(const std::string& split, GridKind kind, Rng& rng) {
+MicroGrid MakeGrid(Split split, GridKind kind, Rng& rng) {
   MicroGridConfig config;
   config.common.split = split;
-  config.kind = GridKindName(kind);
+  config.kind = kind;
   config.width = RandomInt(3, 4, rng);
   config.height = config.width == 3 ? RandomInt(3, 4, rng) : 3;
   MicroGrid grid(config);

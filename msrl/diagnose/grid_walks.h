@@ -45,7 +45,7 @@ struct World {
 World MakeWorld(const TabularInstance& instance, int phases, Index dimensions);
 
 // A maze of 3 x 3, 3 x 4 or 4 x 3 cells.
-MicroGrid MakeGrid(const std::string& split, GridKind kind, Rng& rng);
+MicroGrid MakeGrid(Split split, GridKind kind, Rng& rng);
 
 // One-hot.
 Eigen::VectorXd ActionCode(int action, int actions);

@@ -56,8 +56,7 @@ OneStep DrawBlockedStep(const World& world, Rng& rng) {
   }
 }
 
-ProxyExamples DrawProxyExamples(const std::string& split, const DiagnoseConfig& config, int count,
-                                Rng& rng) {
+ProxyExamples DrawProxyExamples(Split split, const DiagnoseConfig& config, int count, Rng& rng) {
   ProxyExamples examples;
   const int instances = std::max(4, count / 20);
   constexpr Index kLocal = 2 * MicroGrid::kActions;
@@ -128,9 +127,9 @@ double ProxyAuroc(const Eigen::MatrixXd& train, const std::vector<int>& train_la
 SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed) {
   constexpr int kTrainingExamples = 2000;
   Rng rng(seed, "diagnose-micro-grid/proxy");
-  const ProxyExamples train = DrawProxyExamples("train", config, kTrainingExamples, rng);
+  const ProxyExamples train = DrawProxyExamples(Split::kTrain, config, kTrainingExamples, rng);
   const ProxyExamples test =
-      DrawProxyExamples("held-out", config, std::max(20, config.queries), rng);
+      DrawProxyExamples(Split::kHeldOut, config, std::max(20, config.queries), rng);
   return {.diagnostic = "learned obstruction proxy",
           .metric = "AUROC",
           .headline = false,

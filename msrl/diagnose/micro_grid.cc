@@ -270,7 +270,7 @@ double GraphMotifFalseCertificates(const DiagnoseConfig& config, std::uint64_t s
   Certificates certificates;
   for (int i = 0; i < InstanceCount(config.queries); ++i) {
     GraphMotifConfig motif;
-    motif.common.split = "held-out";
+    motif.common.split = Split::kHeldOut;
     motif.size = RandomInt(4, 8, rng);
     GraphMotif env(motif);
     env.Reset(rng.NextU64());
@@ -329,7 +329,7 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
   const int per_instance = PerInstance(config.queries);
   for (int i = 0; i < InstanceCount(config.queries); ++i) {
     const GridKind kind = i % 2 == 0 ? GridKind::kOneWay : GridKind::kKeyDoor;
-    const MicroGrid grid = internal::MakeGrid("held-out", kind, layouts);
+    const MicroGrid grid = internal::MakeGrid(Split::kHeldOut, kind, layouts);
     const World world = MakeWorld(grid.instance(), grid.phases(), lift->d());
     const ReachableSet reachable = ReachableIn(world, lift);
     detection.Score(DrawCandidates(world, per_instance, observer, rng, noise), reachable);

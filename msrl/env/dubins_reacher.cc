@@ -12,7 +12,6 @@ constexpr double kPi = std::numbers::pi;
 constexpr double kHalfWidth = 1.25;
 constexpr int kMinHorizon = 50;
 constexpr int kMaxHorizon = 120;
-constexpr int kStepLimit = 400;
 constexpr double kGoalCell = 0.2;
 constexpr int kGoalCells = 10;
 // The body's tilt rate: what is kept of it, and what tilt, correction and drive add.
@@ -20,8 +19,7 @@ constexpr double kTiltDamping = 0.9;
 constexpr double kTiltGrowth = 2.0;
 constexpr double kCorrectionGain = 0.5;
 constexpr double kDriveKick = 0.3;
-
-constexpr ControlTask kTasks[] = {ControlTask::kDubins, ControlTask::kArm, ControlTask::kBalance};
+constexpr auto kTasks = EnumValues<ControlTask>();
 
 double Wrapped(double angle) { return std::remainder(angle, 2.0 * kPi); }
 
@@ -43,40 +41,20 @@ std::vector<ControlTask> AllowedTasks(const DubinsReacherConfig& config) {
   std::vector<ControlTask> tasks;
   for (const ControlTask task : kTasks) {
     const auto styles = StylesOf(task);
-    const bool fits = config.common.reward == kSampled ||
-                      std::any_of(styles.begin(), styles.end(), [&](RewardStyle style) {
-                        return config.common.reward == RewardStyleName(style);
-                      });
-    if (fits && (config.task == kSampled || config.task == ControlTaskName(task))) {
-      tasks.push_back(task);
-    }
+    const bool fits =
+        !config.common.reward || std::ranges::find(styles, *config.common.reward) != styles.end();
+    if (fits && config.task.value_or(task) == task) tasks.push_back(task);
   }
   return tasks;
 }
 
 }  // namespace
 
-std::string_view ControlTaskName(ControlTask task) {
-  switch (task) {
-    case ControlTask::kDubins:
-      return "dubins";
-    case ControlTask::kArm:
-      return "arm";
-    case ControlTask::kBalance:
-      return "balance";
-  }
-  MSRL_CHECK(false, "unknown task");
-  return {};
-}
-
 EnvSpec DubinsReacherModel::Spec(const DubinsReacherConfig& config) {
-  RequireValid(config.common, kStepLimit);
-  if (!(config.noise >= 0.0 && config.noise <= 0.02)) {
-    throw UserError(StrCat("dubins-reacher: noise must be 0 to 0.02, got ", config.noise));
-  }
+  RequireInRange(config);
   if (AllowedTasks(config).empty()) {
-    throw UserError(StrCat("dubins-reacher: the task '", config.task, "' has no reward style '",
-                           config.common.reward, "'"));
+    throw UserError(StrCat("dubins-reacher: the task '", EnumName(*config.task),
+                           "' has no reward style '", EnumName(*config.common.reward), "'"));
   }
   EnvSpec spec;
   spec.id = kId;
@@ -84,7 +62,7 @@ EnvSpec DubinsReacherModel::Spec(const DubinsReacherConfig& config) {
   spec.description = "a car with bounded turn rate, a two-link arm, a body to balance";
   spec.observation_size = kObservationSize;
   spec.action = {ActionKind::kContinuous, 2};
-  spec.step_limit = kStepLimit;
+  spec.step_limit = DubinsReacherConfig::kStepLimit;
   spec.reward_low = -3.0;
   spec.reward_high = 1.5;
   spec.geometry_unit = {1, 1, 1, 1, 0.06, 0.06, 1, 1};
@@ -100,7 +78,7 @@ DubinsReacherModel DubinsReacherModel::Draw(const DubinsReacherConfig& config, s
     DubinsReacherModel m;
     m.task = tasks[static_cast<std::size_t>(rng.Index(std::ssize(tasks)))];
     m.rule = SampleRewardRule(config.common, StylesOf(m.task), rng);
-    LayoutText code(ControlTaskName(m.task));
+    LayoutText code(EnumName(m.task));
     const int direction = m.task == ControlTask::kBalance ? 0 : RandomInt(0, 15, rng);
     const int speed = RandomInt(3, 10, rng);
 

@@ -18,18 +18,20 @@ inline constexpr RewardStyle kDubinsReacherRewards[] = {
     RewardStyle::kProgress, RewardStyle::kVelocity, RewardStyle::kSurvival};
 
 enum class ControlTask { kDubins, kArm, kBalance };
-std::string_view ControlTaskName(ControlTask task);
+constexpr auto EnumNames(ControlTask) { return Names("dubins", "arm", "balance"); }
 
 struct DubinsReacherConfig {
+  static constexpr int kStepLimit = 400;
   InstanceOptions common;
-  std::string task = kSampled;
+  std::optional<ControlTask> task;
   double noise = 0.005;
 
   template <typename V>
   void Fields(V&& visit) {
-    common.Fields(visit, RewardChoices(kDubinsReacherRewards));
-    visit("task", task, "what is controlled", {kSampled, "dubins", "arm", "balance"});
-    visit("noise", noise, "random push per step on the balancing body, 0 to 0.02");
+    common.Fields(visit, kDubinsReacherRewards, kStepLimit);
+    visit("task", task, "what is controlled");
+    visit("noise", noise, "random push per step on the balancing body, 0 to 0.02",
+          Between(0, 0.02));
   }
 };
 

@@ -15,21 +15,20 @@ constexpr double kMotionScale = 5.0;  // one over the top speed
 
 EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
   EnvSpec spec;
-  spec.id = "four-rooms-" + config.reward;
+  const bool is_sparse = config.reward == GoalReward::kSparse;
+  spec.id = StrCat("four-rooms-", EnumName(config.reward));
   spec.family = "four-rooms";
-  spec.description = config.reward == "sparse"
-                         ? "point mass in four rooms, 1 per step near the goal"
-                         : "point mass in four rooms, minus the distance to the goal";
+  spec.description = is_sparse ? "point mass in four rooms, 1 per step near the goal"
+                               : "point mass in four rooms, minus the distance to the goal";
   spec.observation_size = 8;
   spec.action = {ActionKind::kContinuous, 2};
   spec.step_limit = kHorizon;
-  spec.reward_low = config.reward == "sparse" ? 0.0 : -std::sqrt(2.0);
-  spec.reward_high = config.reward == "sparse" ? 1.0 : 0.0;
+  spec.reward_low = is_sparse ? 0.0 : -std::sqrt(2.0);
+  spec.reward_high = is_sparse ? 1.0 : 0.0;
   spec.geometry_unit = {2, 2, 2, 2, 1 / kMotionScale, 1 / kMotionScale, 1, 1};
   spec.geometry_bound = 2.0;
   spec.observation_bound = 2.0;
   spec.has_success = true;
-  const bool is_sparse = config.reward == "sparse";
   const std::string where = ", mean of 10,000 episodes with seeds from 100,000";
   spec.random_return = {is_sparse ? 1.75 : -50.5, "uniform random actions" + where};
   spec.reference_return = {is_sparse ? 87.7 : -4.64, "scripted expert" + where};
@@ -46,7 +45,7 @@ FourRoomsModel FourRoomsModel::Draw(const FourRoomsConfig& config, std::uint64_t
   Rng rng(seed, "four-rooms");
   model.layout = "four-rooms";
   model.horizon = kHorizon;
-  model.sparse = config.reward == "sparse";
+  model.sparse = config.reward == GoalReward::kSparse;
   for (Vec2* point : {&model.start.position, &model.goal}) {
     for (int i = 0; i < 2; ++i) (*point)[i] = rng.Uniform(-1.9, 1.9);
   }

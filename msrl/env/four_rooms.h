@@ -10,12 +10,11 @@
 namespace msrl {
 
 struct FourRoomsConfig {
-  std::string reward = "sparse";
+  GoalReward reward = GoalReward::kSparse;
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("reward", reward, "1 within 0.3 of the goal, or minus a quarter of the distance",
-          {"sparse", "dense"});
+    visit("reward", reward, "1 within 0.3 of the goal, or minus a quarter of the distance");
   }
 };
 

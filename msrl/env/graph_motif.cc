@@ -13,13 +13,9 @@ namespace {
 constexpr int kForward = 0;
 constexpr int kBack = 1;
 constexpr int kSide = 2;
-constexpr int kMinSize = 4;
-constexpr int kMaxSize = 32;
 constexpr int kMinHorizon = 20;
 constexpr int kMaxHorizon = 60;
-constexpr int kStepLimit = 200;
-constexpr Motif kMotifs[] = {Motif::kPath, Motif::kCycle, Motif::kBranch, Motif::kReversalPair,
-                             Motif::kLollipop};
+constexpr auto kMotifs = EnumValues<Motif>();
 
 using Positions = std::vector<Eigen::Vector2d>;
 
@@ -30,30 +26,13 @@ EnvSpec MakeSpec(const GraphMotifConfig& config) {
   spec.description = "directed graphs: paths, cycles, branches, reversal pairs, lollipops";
   spec.observation_size = TabularEnv::ObservationSize(config.actions, 0);
   spec.action = {ActionKind::kDiscrete, config.actions};
-  spec.step_limit = kStepLimit;
+  spec.step_limit = GraphMotifConfig::kStepLimit;
   spec.reward_low = -3.0;
   spec.reward_high = 1.5;
   spec.geometry_bound = 12.0;  // a chord is many typical steps long
   spec.observation_bound = 12.0;
   spec.has_success = true;
   return spec;
-}
-
-GraphMotifConfig Checked(GraphMotifConfig config) {
-  RequireValid(config.common, kStepLimit);
-  if (config.size != 0 && (config.size < kMinSize || config.size > kMaxSize)) {
-    throw UserError(
-        StrCat("graph-motif: size must be ", kMinSize, " to ", kMaxSize, ", got ", config.size));
-  }
-  if (config.actions < 4 || config.actions > kActionCodeSize) {
-    throw UserError(
-        StrCat("graph-motif: actions must be 4 to ", kActionCodeSize, ", got ", config.actions));
-  }
-  if (!(config.chord_probability >= 0.0 && config.chord_probability <= 1.0)) {
-    throw UserError(
-        StrCat("graph-motif: chord_probability must be 0 to 1, got ", config.chord_probability));
-  }
-  return config;
 }
 
 // Nodes and edges under construction; `next` of the label is the node itself until linked.
@@ -193,15 +172,13 @@ struct Sample : TabularInstance {
 
 Sample DrawGraph(const GraphMotifConfig& config, Rng& rng) {
   Sample sample;
-  sample.motif = kMotifs[rng.Index(std::ssize(kMotifs))];
-  for (const Motif motif : kMotifs) {
-    if (config.motif == MotifName(motif)) sample.motif = motif;
-  }
+  sample.motif = kMotifs[static_cast<std::size_t>(rng.Index(std::ssize(kMotifs)))];
+  if (config.motif) sample.motif = *config.motif;
   int size = RandomInt(5, 12, rng);
   if (config.size > 0) size = config.size;
   if (sample.motif == Motif::kReversalPair) size -= size % 2;
   bool two_way = rng.Bernoulli(0.6);
-  if (config.two_way != kSampled) two_way = config.two_way == "yes";
+  if (config.two_way) two_way = config.two_way == TwoWay::kYes;
   const double turn = rng.Bernoulli(0.5) ? 1.0 : -1.0;
 
   Builder builder(size, config.actions, two_way);
@@ -254,7 +231,7 @@ Sample DrawGraph(const GraphMotifConfig& config, Rng& rng) {
     sample.steps_to_goal = steps[static_cast<std::size_t>(sample.start)];
   }
 
-  LayoutText layout(MotifName(sample.motif));
+  LayoutText layout(EnumName(sample.motif));
   layout.Add('n', size);
   layout.Add('t', turn > 0.0 ? 1 : 0);
   for (const int next : builder.mdp.next) layout.Add('e', next);
@@ -267,25 +244,8 @@ Sample DrawGraph(const GraphMotifConfig& config, Rng& rng) {
 
 }  // namespace
 
-std::string_view MotifName(Motif motif) {
-  switch (motif) {
-    case Motif::kPath:
-      return "path";
-    case Motif::kCycle:
-      return "cycle";
-    case Motif::kBranch:
-      return "branch";
-    case Motif::kReversalPair:
-      return "reversal-pair";
-    case Motif::kLollipop:
-      return "lollipop";
-  }
-  MSRL_CHECK(false, "unknown motif");
-  return {};
-}
-
 GraphMotif::GraphMotif(GraphMotifConfig config)
-    : TabularEnv(MakeSpec(Checked(config)), ToToml(ListFields(config))),
+    : TabularEnv(MakeSpec(RequireInRange(config)), IdentityText(ListFields(config))),
       config_(std::move(config)) {}
 
 TabularInstance GraphMotif::Draw(std::uint64_t seed) {

@@ -19,26 +19,32 @@ enum class Motif {
   kLollipop,      // a ring with a tail that leads in or out
 };
 
-// "path", "cycle", "branch", "reversal-pair", "lollipop".
-std::string_view MotifName(Motif motif);
+constexpr auto EnumNames(Motif) {
+  return Names("path", "cycle", "branch", "reversal-pair", "lollipop");
+}
+
+enum class TwoWay { kYes, kNo };
+constexpr auto EnumNames(TwoWay) { return Names("yes", "no"); }
 
 struct GraphMotifConfig {
+  static constexpr int kStepLimit = 200;
   InstanceOptions common;
-  std::string motif = kSampled;
+  std::optional<Motif> motif;
   int size = 0;
   int actions = 4;
   double chord_probability = 0.1;
-  std::string two_way = kSampled;
+  std::optional<TwoWay> two_way;
 
   template <typename V>
   void Fields(V&& visit) {
-    common.Fields(visit, RewardChoices(kTabularRewards));
-    visit("motif", motif, "kind of graph",
-          {kSampled, "path", "cycle", "branch", "reversal-pair", "lollipop"});
-    visit("size", size, "number of nodes, 4 to 32; 0: sampled");
-    visit("actions", actions, "number of edge labels, 4 to 10; those past 3 are random chords");
-    visit("chord_probability", chord_probability, "share of nodes with an additional random edge");
-    visit("two_way", two_way, "whether label 1 leads back along edges", {kSampled, "yes", "no"});
+    common.Fields(visit, kTabularRewards, kStepLimit);
+    visit("motif", motif, "kind of graph");
+    visit("size", size, "number of nodes, 4 to 32; 0: sampled", Between(4, 32).Or(0));
+    visit("actions", actions, "number of edge labels, 4 to 10; those past 3 are random chords",
+          Between(4, kActionCodeSize));
+    visit("chord_probability", chord_probability, "share of nodes with an additional random edge",
+          Between(0, 1));
+    visit("two_way", two_way, "whether label 1 leads back along edges");
   }
 };
 

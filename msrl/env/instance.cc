@@ -4,54 +4,13 @@
 #include <cmath>
 
 namespace msrl {
-namespace {
-
-void RequireRange(std::string_view key, double value, double low, double high, double sampled) {
-  if (value == sampled || (value >= low && value <= high)) return;
-  throw UserError(StrCat("setting '", key, "' must be ", low, " to ", high, ", got ", value));
-}
-
-}  // namespace
-
-void RequireValid(const InstanceOptions& options, int max_horizon) {
-  RequireRange("horizon", options.horizon, 1, max_horizon, 0);
-  RequireRange("scale", options.scale, 0.1, 3.0, 0.0);
-  RequireRange("action_cost", options.action_cost, 0.0, 1.0, -1.0);
-  RequireRange("dead_slots", options.dead_slots, 0.0, 1.0, 0.0);
-}
-
-bool InSplit(std::string_view layout, std::string_view split) {
+bool InSplit(std::string_view layout, Split split) {
   // fold all bits into the parity: the lowest bit of FNV-1a alone is only the parity of the bytes
   std::uint64_t hash = StableHash(layout);
   hash ^= hash >> 33;
   hash *= 0xff51afd7ed558ccdull;
   hash ^= hash >> 33;
-  return ((hash & 1) == 0) == (split == "train");
-}
-
-std::string_view RewardStyleName(RewardStyle style) {
-  switch (style) {
-    case RewardStyle::kDistance:
-      return "distance";
-    case RewardStyle::kSparse:
-      return "sparse";
-    case RewardStyle::kTime:
-      return "time";
-    case RewardStyle::kProgress:
-      return "progress";
-    case RewardStyle::kVelocity:
-      return "velocity";
-    case RewardStyle::kSurvival:
-      return "survival";
-  }
-  MSRL_CHECK(false, "unknown reward style");
-  return {};
-}
-
-std::vector<std::string> RewardChoices(std::span<const RewardStyle> styles) {
-  std::vector<std::string> names = {kSampled};
-  for (const RewardStyle style : styles) names.emplace_back(RewardStyleName(style));
-  return names;
+  return ((hash & 1) == 0) == (split == Split::kTrain);
 }
 
 double RewardRule::Goal(double distance, double progress, bool arrived) const {
@@ -65,7 +24,7 @@ double RewardRule::Goal(double distance, double progress, bool arrived) const {
     case RewardStyle::kProgress:
       return std::clamp(0.5 * progress, -1.0, 1.0) + (arrived ? 0.5 : 0.0);
     default:
-      MSRL_CHECK(false, "not a goal style: ", RewardStyleName(style));
+      MSRL_CHECK(false, "not a goal style: ", EnumName(style));
       return 0.0;
   }
 }
@@ -81,7 +40,7 @@ RewardRule SampleRewardRule(const InstanceOptions& options, std::span<const Rewa
   // draw even what is pinned: pinning one option leaves the others as they were
   rule.style = styles[static_cast<std::size_t>(rng.Index(std::ssize(styles)))];
   for (const RewardStyle style : styles) {
-    if (options.reward == RewardStyleName(style)) rule.style = style;
+    if (options.reward == style) rule.style = style;
   }
   rule.gain = rng.Uniform(0.5, 1.0);
   rule.cost = rng.Uniform(0.3, 1.0);

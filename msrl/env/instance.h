@@ -5,43 +5,58 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "msrl/core/check.h"
+#include "msrl/core/config.h"
 #include "msrl/core/rng.h"
 #include "msrl/core/text.h"
 #include "msrl/env/spec.h"
 
 namespace msrl {
 
-inline constexpr const char* kSampled = "sampled";
+enum class Split { kTrain, kHeldOut };
+constexpr auto EnumNames(Split) { return Names("train", "held-out"); }
 
-// Options of every source family. A value that says "sampled" (0 or -1 for numbers) is drawn anew
-// for each instance.
+enum class RewardStyle {
+  kDistance,  // minus the distance to the goal
+  kSparse,    // 1 at the goal, else 0
+  kTime,      // a price per step until the goal is reached
+  kProgress,  // approach, and a bonus at the goal
+  kVelocity,  // speed along a target direction, up to a target speed
+  kSurvival,  // being alive, and some speed
+};
+constexpr auto EnumNames(RewardStyle) {
+  return Names("distance", "sparse", "time", "progress", "velocity", "survival");
+}
+
+// Options of every source family. An empty value (0 or -1 for numbers) is drawn anew for each
+// instance. Meanings are part of a snapshot's identity (IdentityText): they stay as they are.
 struct InstanceOptions {
-  std::string split = "train";
-  std::string reward = kSampled;
+  Split split = Split::kTrain;
+  std::optional<RewardStyle> reward;
   int horizon = 0;
   double scale = 0.0;
   double action_cost = -1.0;
   double dead_slots = 0.0;
 
   template <typename V>
-  void Fields(V&& visit, const std::vector<std::string>& rewards) {
-    visit("split", split, "which half of all layouts instances come from", {"train", "held-out"});
+  void Fields(V&& visit, std::span<const RewardStyle> rewards, int step_limit) {
+    visit("split", split, "which half of all layouts instances come from");
     visit("reward", reward, "reward style", rewards);
-    visit("horizon", horizon, "steps per episode; 0: sampled");
-    visit("scale", scale, "factor on positions in the geometry, 0.1 to 3; 0: sampled");
-    visit("action_cost", action_cost, "price of a full action, 0 to 1; -1: sampled");
-    visit("dead_slots", dead_slots, "share of episodes in which random geometry slots read zero");
+    visit("horizon", horizon, "steps per episode; 0: sampled", Between(1, step_limit).Or(0));
+    visit("scale", scale, "factor on positions in the geometry, 0.1 to 3; 0: sampled",
+          Between(0.1, 3).Or(0));
+    visit("action_cost", action_cost, "price of a full action, 0 to 1; -1: sampled",
+          Between(0, 1).Or(-1));
+    visit("dead_slots", dead_slots, "share of episodes in which random geometry slots read zero",
+          Between(0, 1));
   }
 };
-
-// UserError on values that no instance can have. `max_horizon` is the spec's step limit.
-void RequireValid(const InstanceOptions& options, int max_horizon);
 
 // The discrete description of a layout, as text. Two instances are the same layout if and only if
 // the texts are equal.
@@ -60,7 +75,7 @@ class LayoutText {
 };
 
 // Every layout belongs to exactly one split, by the parity of its hash.
-bool InSplit(std::string_view layout, std::string_view split);
+bool InSplit(std::string_view layout, Split split);
 
 // Calls `draw` (which returns an instance with a `layout` text) until the layout is in the split.
 // UserError if the options leave no layout there.
@@ -71,23 +86,9 @@ auto DrawInSplit(const InstanceOptions& options, Draw draw) {
     auto instance = draw();
     if (InSplit(instance.layout, options.split)) return instance;
   }
-  throw UserError(StrCat("the options leave no layout in the split '", options.split,
+  throw UserError(StrCat("the options leave no layout in the split '", EnumName(options.split),
                          "'; pin fewer of them or take the other split"));
 }
-
-enum class RewardStyle {
-  kDistance,  // minus the distance to the goal
-  kSparse,    // 1 at the goal, else 0
-  kTime,      // a price per step until the goal is reached
-  kProgress,  // approach, and a bonus at the goal
-  kVelocity,  // speed along a target direction, up to a target speed
-  kSurvival,  // being alive, and some speed
-};
-
-std::string_view RewardStyleName(RewardStyle style);
-
-// `sampled` and the names of the styles: the choices of the `reward` option.
-std::vector<std::string> RewardChoices(std::span<const RewardStyle> styles);
 
 struct RewardRule {
   RewardStyle style = RewardStyle::kDistance;

@@ -13,8 +13,8 @@ TEST(Instance, SplitsAreDisjointAndBalanced) {
   int train = 0;
   for (int i = 0; i < 2000; ++i) {
     const std::string layout = "path n" + std::to_string(i);
-    EXPECT_NE(InSplit(layout, "train"), InSplit(layout, "held-out"));
-    train += InSplit(layout, "train") ? 1 : 0;
+    EXPECT_NE(InSplit(layout, Split::kTrain), InSplit(layout, Split::kHeldOut));
+    train += InSplit(layout, Split::kTrain) ? 1 : 0;
   }
   EXPECT_NEAR(train, 1000, 150);
 }
@@ -23,9 +23,9 @@ TEST(Instance, SaysWhenASplitIsEmpty) {
   InstanceOptions options;
   const std::string layout = "the only one";
   const auto draw = [&] { return FixedLayout{layout}; };
-  options.split = InSplit(layout, "train") ? "train" : "held-out";
+  options.split = InSplit(layout, Split::kTrain) ? Split::kTrain : Split::kHeldOut;
   EXPECT_EQ(DrawInSplit(options, draw).layout, layout);
-  options.split = InSplit(layout, "train") ? "held-out" : "train";
+  options.split = InSplit(layout, Split::kTrain) ? Split::kHeldOut : Split::kTrain;
   EXPECT_THROW(DrawInSplit(options, draw), UserError);
 }
 
@@ -56,7 +56,7 @@ TEST(Instance, PinnedOptionsDontShiftTheStream) {
   constexpr RewardStyle kStyles[] = {RewardStyle::kDistance, RewardStyle::kSparse};
   InstanceOptions free;
   InstanceOptions pinned;
-  pinned.reward = "sparse";
+  pinned.reward = RewardStyle::kSparse;
   pinned.action_cost = 0.25;
   Rng a(1, "x");
   Rng b(1, "x");

@@ -9,18 +9,13 @@
 namespace msrl {
 namespace {
 
-constexpr int kMinSide = 3;
-constexpr int kMaxSide = 12;
 constexpr int kMinHorizon = 30;
 constexpr int kMaxHorizon = 80;
-constexpr int kStepLimit = 300;
 constexpr int kExtraSize = 4;  // where key and door are from here
 constexpr int kRight = 1;
 constexpr std::array<int, 4> kDx = {0, 1, 0, -1};
 constexpr std::array<int, 4> kDy = {1, 0, -1, 0};
-constexpr GridKind kKinds[] = {GridKind::kOpen,    GridKind::kMaze,   GridKind::kBottleneck,
-                               GridKind::kBlocked, GridKind::kOneWay, GridKind::kKeyDoor,
-                               GridKind::kLoop};
+constexpr auto kKinds = EnumValues<GridKind>();
 
 EnvSpec MakeSpec() {
   EnvSpec spec;
@@ -29,24 +24,13 @@ EnvSpec MakeSpec() {
   spec.description = "small mazes: bottlenecks, blocked and one-way passages, keys and doors";
   spec.observation_size = TabularEnv::ObservationSize(MicroGrid::kActions, kExtraSize);
   spec.action = {ActionKind::kDiscrete, MicroGrid::kActions};
-  spec.step_limit = kStepLimit;
+  spec.step_limit = MicroGridConfig::kStepLimit;
   spec.reward_low = -3.0;
   spec.reward_high = 1.5;
   spec.geometry_bound = 6.5;  // twice the largest scale
   spec.observation_bound = 6.5;
   spec.has_success = true;
   return spec;
-}
-
-MicroGridConfig Checked(MicroGridConfig config) {
-  RequireValid(config.common, kStepLimit);
-  for (const auto& [name, side] : {std::pair("width", config.width), {"height", config.height}}) {
-    if (side != 0 && (side < kMinSide || side > kMaxSide)) {
-      throw UserError(
-          StrCat("micro-grid: ", name, " must be ", kMinSide, " to ", kMaxSide, ", got ", side));
-    }
-  }
-  return config;
 }
 
 int Neighbour(const GridLayout& grid, int cell, int move) {
@@ -136,7 +120,7 @@ struct DrawnLayout {
 };
 
 std::string Describe(const GridLayout& grid) {
-  LayoutText layout(GridKindName(grid.kind));
+  LayoutText layout(EnumName(grid.kind));
   layout.Add('w', grid.width);
   layout.Add('h', grid.height);
   for (const std::uint8_t bits : grid.passable) layout.Add('p', bits);
@@ -149,10 +133,8 @@ std::string Describe(const GridLayout& grid) {
 DrawnLayout DrawLayout(const MicroGridConfig& config, Rng& rng) {
   DrawnLayout drawn;
   GridLayout& grid = drawn.grid;
-  grid.kind = kKinds[rng.Index(std::ssize(kKinds))];
-  for (const GridKind kind : kKinds) {
-    if (config.kind == GridKindName(kind)) grid.kind = kind;
-  }
+  grid.kind = kKinds[static_cast<std::size_t>(rng.Index(std::ssize(kKinds)))];
+  if (config.kind) grid.kind = *config.kind;
   grid.width = RandomInt(4, 7, rng);
   grid.height = RandomInt(4, 7, rng);
   if (config.width > 0) grid.width = config.width;
@@ -290,29 +272,8 @@ Sample BuildInstance(DrawnLayout drawn, Rng& rng) {
 
 }  // namespace
 
-std::string_view GridKindName(GridKind kind) {
-  switch (kind) {
-    case GridKind::kOpen:
-      return "open";
-    case GridKind::kMaze:
-      return "maze";
-    case GridKind::kBottleneck:
-      return "bottleneck";
-    case GridKind::kBlocked:
-      return "blocked";
-    case GridKind::kOneWay:
-      return "one-way";
-    case GridKind::kKeyDoor:
-      return "key-door";
-    case GridKind::kLoop:
-      return "loop";
-  }
-  MSRL_CHECK(false, "unknown kind of grid");
-  return {};
-}
-
 MicroGrid::MicroGrid(MicroGridConfig config)
-    : TabularEnv((Checked(config), MakeSpec()), ToToml(ListFields(config))),
+    : TabularEnv(MakeSpec(), IdentityText(ListFields(RequireInRange(config)))),
       config_(std::move(config)) {}
 
 TabularInstance MicroGrid::Draw(std::uint64_t seed) {

@@ -22,22 +22,23 @@ enum class GridKind {
   kLoop,        // a ring corridor: both ways round visit the same cells
 };
 
-// "open", "maze", "bottleneck", "blocked", "one-way", "key-door", "loop".
-std::string_view GridKindName(GridKind kind);
+constexpr auto EnumNames(GridKind) {
+  return Names("open", "maze", "bottleneck", "blocked", "one-way", "key-door", "loop");
+}
 
 struct MicroGridConfig {
+  static constexpr int kStepLimit = 300;
   InstanceOptions common;
-  std::string kind = kSampled;
+  std::optional<GridKind> kind;
   int width = 0;
   int height = 0;
 
   template <typename V>
   void Fields(V&& visit) {
-    common.Fields(visit, RewardChoices(kTabularRewards));
-    visit("kind", kind, "kind of maze",
-          {kSampled, "open", "maze", "bottleneck", "blocked", "one-way", "key-door", "loop"});
-    visit("width", width, "cells from left to right, 3 to 12; 0: sampled");
-    visit("height", height, "cells from bottom to top, 3 to 12; 0: sampled");
+    common.Fields(visit, kTabularRewards, kStepLimit);
+    visit("kind", kind, "kind of maze");
+    visit("width", width, "cells from left to right, 3 to 12; 0: sampled", Between(3, 12).Or(0));
+    visit("height", height, "cells from bottom to top, 3 to 12; 0: sampled", Between(3, 12).Or(0));
   }
 };
 

@@ -22,6 +22,10 @@ struct Outcome {
   bool terminated = false;
 };
 
+// Reward of a target task: at the goal alone, or more the nearer it is.
+enum class GoalReward { kSparse, kDense };
+constexpr auto EnumNames(GoalReward) { return Names("sparse", "dense"); }
+
 // A model's own controllers are tried from a state; the best discounted sum of reward / scale
 // counts.
 struct RolloutResult {
@@ -80,7 +84,8 @@ class ModelEnv : public EnvBase, private Expert {
   static constexpr double kMaxStateMagnitude = 1e6;
 
   explicit ModelEnv(Config config)
-      : EnvBase(Model::Spec(config), ToToml(ListFields(config))), config_(std::move(config)) {}
+      : EnvBase(Model::Spec(config), IdentityText(ListFields(config))),
+        config_(std::move(config)) {}
 
   StepResult Step(const Action& action) override {
     Vec2 clipped;

@@ -11,26 +11,26 @@ constexpr double kHalfWidth = 1.25;
 constexpr double kFarAway = 1e9;  // half width of the arena of velocity tasks
 constexpr int kMinHorizon = 50;
 constexpr int kMaxHorizon = 120;
-constexpr int kStepLimit = 400;
 
 // Goals lie in cells of this width; the cell is part of the layout, the place within it is not.
 constexpr double kGoalCell = 0.2;
 constexpr int kGoalCells = 10;
 
-Eigen::Matrix2d DrawTransform(std::string kind, Rng& rng) {
-  constexpr const char* kKinds[] = {"rotation", "reflection", "scaling", "shear"};
-  const char* drawn = kKinds[rng.Index(std::ssize(kKinds))];
-  if (kind == kSampled) kind = drawn;
+Eigen::Matrix2d DrawTransform(PlaneMap kind, Rng& rng) {
+  constexpr PlaneMap kKinds[] = {PlaneMap::kRotation, PlaneMap::kReflection, PlaneMap::kScaling,
+                                 PlaneMap::kShear};
+  const PlaneMap drawn = kKinds[rng.Index(std::ssize(kKinds))];
+  if (kind == PlaneMap::kSampled) kind = drawn;
   const double angle = rng.Uniform(-std::numbers::pi, std::numbers::pi);
   const double c = std::cos(angle);
   const double s = std::sin(angle);
   const Vec2 stretch(std::exp(rng.Uniform(-0.5, 0.5)), std::exp(rng.Uniform(-0.5, 0.5)));
   const double slant = rng.Uniform(-0.8, 0.8);
   Eigen::Matrix2d map = Eigen::Matrix2d::Identity();
-  if (kind == "rotation") map << c, -s, s, c;
-  if (kind == "reflection") map << c, s, s, -c;
-  if (kind == "scaling") map = stretch.asDiagonal();
-  if (kind == "shear") map << 1.0, slant, 0.0, 1.0;
+  if (kind == PlaneMap::kRotation) map << c, -s, s, c;
+  if (kind == PlaneMap::kReflection) map << c, s, s, -c;
+  if (kind == PlaneMap::kScaling) map = stretch.asDiagonal();
+  if (kind == PlaneMap::kShear) map << 1.0, slant, 0.0, 1.0;
   return map;
 }
 
@@ -41,14 +41,14 @@ Vec2 RandomPoint(double half_width, Rng& rng) {
 }  // namespace
 
 EnvSpec PointRoomsModel::Spec(const PointRoomsConfig& config) {
-  RequireValid(config.common, kStepLimit);
+  RequireInRange(config);
   EnvSpec spec;
   spec.id = kId;
   spec.family = "point-rooms";
   spec.description = "point mass among walls, gaps and corridors; coordinate transforms";
   spec.observation_size = kObservationSize;
   spec.action = {ActionKind::kContinuous, 2};
-  spec.step_limit = kStepLimit;
+  spec.step_limit = PointRoomsConfig::kStepLimit;
   spec.reward_low = -3.0;
   spec.reward_high = 1.5;
   spec.geometry_unit = {1, 1, 1, 1, 0.1, 0.1, 1, 1};
@@ -62,13 +62,13 @@ PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint6
   PointRoomsModel model = DrawInSplit(config.common, [&] {
     PointRoomsModel drawn;
     drawn.rule = SampleRewardRule(config.common, kPointRewards, rng);
-    constexpr const char* kLayouts[] = {"open", "wall", "corridor"};
-    std::string kind = kLayouts[rng.Index(std::ssize(kLayouts))];
-    if (config.layout != kSampled) kind = config.layout;
+    constexpr auto kLayouts = EnumValues<RoomLayout>();
+    const auto drawn_kind = static_cast<std::size_t>(rng.Index(std::ssize(kLayouts)));
+    RoomLayout kind = config.layout.value_or(kLayouts[drawn_kind]);
     const bool has_goal = drawn.rule.HasGoal();
     // a velocity task needs room to move
-    if (!has_goal) kind = "open";
-    LayoutText code(kind);
+    if (!has_goal) kind = RoomLayout::kOpen;
+    LayoutText code(EnumName(kind));
 
     drawn.walls = Walls(has_goal ? kHalfWidth : kFarAway);
     const int axis = RandomInt(0, 1, rng);
@@ -79,7 +79,7 @@ PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint6
           .axis = axis, .position = first + i * width, .gap_half_width = 0.0, .gaps = 1, .gap = {}};
       wall.gap[0] = SampleOnGrid(-0.8, 0.8, 0.1, rng);
       wall.gap_half_width = SampleOnGrid(0.2, 0.3, 0.05, rng);
-      if (kind == "open" || (kind == "wall" && i == 1)) continue;
+      if (kind == RoomLayout::kOpen || (kind == RoomLayout::kWall && i == 1)) continue;
       drawn.walls.Add(wall);
       code.Add('a', axis);
       code.Add('x', std::lround(wall.position * 20));

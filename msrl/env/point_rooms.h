@@ -12,18 +12,25 @@ inline constexpr RewardStyle kPointRewards[] = {RewardStyle::kDistance, RewardSt
                                                 RewardStyle::kTime, RewardStyle::kProgress,
                                                 RewardStyle::kVelocity};
 
+enum class RoomLayout { kOpen, kWall, kCorridor };
+constexpr auto EnumNames(RoomLayout) { return Names("open", "wall", "corridor"); }
+
+enum class PlaneMap { kNone, kRotation, kReflection, kScaling, kShear, kSampled };
+constexpr auto EnumNames(PlaneMap) {
+  return Names("none", "rotation", "reflection", "scaling", "shear", kSampled);
+}
+
 struct PointRoomsConfig {
+  static constexpr int kStepLimit = 400;
   InstanceOptions common;
-  std::string layout = kSampled;
-  std::string transform = "none";
+  std::optional<RoomLayout> layout;
+  PlaneMap transform = PlaneMap::kNone;
 
   template <typename V>
   void Fields(V&& visit) {
-    common.Fields(visit, RewardChoices(kPointRewards));
-    visit("layout", layout, "no wall, one wall with a gap, or two walls with a corridor between",
-          {kSampled, "open", "wall", "corridor"});
-    visit("transform", transform, "linear map of the geometry's plane",
-          {"none", "rotation", "reflection", "scaling", "shear", kSampled});
+    common.Fields(visit, kPointRewards, kStepLimit);
+    visit("layout", layout, "no wall, one wall with a gap, or two walls with a corridor between");
+    visit("transform", transform, "linear map of the geometry's plane");
   }
 };
 

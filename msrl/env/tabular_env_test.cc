@@ -125,10 +125,10 @@ TEST(GraphMotif, EveryMotifOccursAndCanBePinned) {
     ++count[sampled.motif()];
   }
   EXPECT_EQ(count.size(), 5u);
-  for (const auto& [motif, times] : count) EXPECT_GE(times, 50) << MotifName(motif);
+  for (const auto& [motif, times] : count) EXPECT_GE(times, 50) << EnumName(motif);
 
   GraphMotifConfig config;
-  config.motif = "lollipop";
+  config.motif = Motif::kLollipop;
   config.size = 9;
   GraphMotif pinned(config);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -165,7 +165,7 @@ TEST(GraphMotif, NeighboursAreNear) {
 // In a reversal pair, one lane is walked as the other one backwards.
 TEST(GraphMotif, LanesOfAReversalPairAreOpposite) {
   GraphMotifConfig config;
-  config.motif = "reversal-pair";
+  config.motif = Motif::kReversalPair;
   GraphMotif env(config);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     env.Reset(seed);
@@ -195,7 +195,7 @@ TEST(MicroGrid, EveryKindOccurs) {
 
 TEST(MicroGrid, TheDoorNeedsTheKey) {
   MicroGridConfig config;
-  config.kind = "key-door";
+  config.kind = GridKind::kKeyDoor;
   MicroGrid env(config);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     env.Reset(seed);
@@ -216,7 +216,7 @@ TEST(MicroGrid, TheDoorNeedsTheKey) {
 
 TEST(MicroGrid, OneWayPassagesAreOneWay) {
   MicroGridConfig config;
-  config.kind = "one-way";
+  config.kind = GridKind::kOneWay;
   MicroGrid env(config);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     env.Reset(seed);
@@ -235,7 +235,7 @@ TEST(MicroGrid, OneWayPassagesAreOneWay) {
 // Once round a loop, either way: same cells, different directed matrices.
 TEST(MicroGrid, LoopsAreOccupancyEquivalent) {
   MicroGridConfig config;
-  config.kind = "loop";
+  config.kind = GridKind::kLoop;
   config.width = config.height = 3;
   MicroGrid env(config);
   env.Reset(0);

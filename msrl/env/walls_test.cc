@@ -59,7 +59,7 @@ TEST(Route, ReachesEverywhereInFourRooms) {
 }
 
 TEST(FourRooms, ExpertReachesTheGoal) {
-  FourRooms env({.reward = "sparse"});
+  FourRooms env({.reward = GoalReward::kSparse});
   ActionBuffer action(env.spec().action);
   int reached = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -74,10 +74,11 @@ TEST(FourRooms, ExpertReachesTheGoal) {
 }
 
 TEST(PointRooms, TransformsChangeOnlyWhatIsShown) {
-  for (const char* name : {"rotation", "reflection", "scaling", "shear"}) {
+  for (const PlaneMap kind :
+       {PlaneMap::kRotation, PlaneMap::kReflection, PlaneMap::kScaling, PlaneMap::kShear}) {
     PointRooms plain({});
     PointRoomsConfig config;
-    config.transform = name;
+    config.transform = kind;
     PointRooms mapped(config);
     Rng rng(1, "actions");
     for (std::uint64_t seed = 0; seed < 20; ++seed) {

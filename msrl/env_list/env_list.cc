@@ -30,12 +30,12 @@ EnvEntry SourceEntry(std::string id) {
 }
 
 // The row of a target whose reward is part of its id.
-EnvEntry FourRoomsEntry(const std::string& reward) {
+EnvEntry FourRoomsEntry(GoalReward reward) {
   EnvEntry entry;
-  entry.id = "four-rooms-" + reward;
+  entry.id = StrCat("four-rooms-", EnumName(reward));
   entry.make = [reward](std::span<const std::string> options) -> std::unique_ptr<Env> {
     if (!options.empty()) {
-      throw UserError(StrCat("four-rooms-", reward, " has no option '", options[0], "'"));
+      throw UserError(StrCat("four-rooms-", EnumName(reward), " has no option '", options[0], "'"));
     }
     return std::make_unique<FourRooms>(FourRoomsConfig{.reward = reward});
   };
@@ -57,8 +57,8 @@ std::vector<EnvEntry> MakeEntries() {
       SourceEntry<MicroGrid, MicroGridConfig>(MicroGrid::kId),
       SourceEntry<PointRooms, PointRoomsConfig>(PointRoomsModel::kId),
       SourceEntry<DubinsReacher, DubinsReacherConfig>(DubinsReacherModel::kId),
-      FourRoomsEntry("sparse"),
-      FourRoomsEntry("dense"),
+      FourRoomsEntry(GoalReward::kSparse),
+      FourRoomsEntry(GoalReward::kDense),
   };
   for (const MujocoTask& task : MujocoTasks()) entries.push_back(MujocoEntry(task));
   return entries;

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "msrl/env/four_rooms.h"
 #include "msrl/env/graph_motif.h"
 #include "msrl/env/time_limit.h"
+#include "msrl/testing/config_fields.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -25,14 +27,13 @@ TEST(Registry, NamesTheNearestOption) {
 }
 
 TEST(Registry, RefusesImpossibleSizes) {
-  EXPECT_EQ(ErrorOf("graph-motif", {"size=3"}), "graph-motif: size must be 4 to 32, got 3");
-  EXPECT_EQ(ErrorOf("graph-motif", {"actions=11"}), "graph-motif: actions must be 4 to 10, got 11");
-  EXPECT_EQ(ErrorOf("micro-grid", {"width=2"}), "micro-grid: width must be 3 to 12, got 2");
-  EXPECT_EQ(ErrorOf("micro-grid", {"height=-1"}), "micro-grid: height must be 3 to 12, got -1");
+  EXPECT_EQ(ErrorOf("graph-motif", {"size=3"}), "setting 'size' must be 4 to 32 or 0, got 3");
+  EXPECT_EQ(ErrorOf("graph-motif", {"actions=11"}), "setting 'actions' must be 4 to 10, got 11");
+  EXPECT_EQ(ErrorOf("micro-grid", {"width=2"}), "setting 'width' must be 3 to 12 or 0, got 2");
+  EXPECT_EQ(ErrorOf("micro-grid", {"height=-1"}), "setting 'height' must be 3 to 12 or 0, got -1");
   EXPECT_EQ(ErrorOf("point-rooms", {"horizon=100000"}),
-            "setting 'horizon' must be 1 to 400, got 100000");
-  EXPECT_EQ(ErrorOf("dubins-reacher", {"noise=1"}),
-            "dubins-reacher: noise must be 0 to 0.02, got 1");
+            "setting 'horizon' must be 1 to 400 or 0, got 100000");
+  EXPECT_EQ(ErrorOf("dubins-reacher", {"noise=1"}), "setting 'noise' must be 0 to 0.02, got 1");
   EXPECT_EQ(ErrorOf("dubins-reacher", {"task=arm", "reward=survival"}),
             "dubins-reacher: the task 'arm' has no reward style 'survival'");
   EXPECT_EQ(ErrorOf("micro-grid", {"split=test"}),
@@ -59,6 +60,25 @@ TEST(Registry, UnwrapsToTheConcreteEnvironment) {
   const auto env = MakeEnv("graph-motif");
   EXPECT_NE(dynamic_cast<TimeLimit*>(env.get()), nullptr);
   EXPECT_NE(UnwrapAs<GraphMotif>(*env), nullptr);
+}
+
+TEST(Registry, OptionsKeepToTheirRanges) {
+  for (const EnvEntry& entry : Environments()) {
+    testing::ExpectRangesHold(entry.id, entry.options(), [&](const std::string& assignment) {
+      entry.make(std::span(&assignment, 1));
+      return std::vector<ConfigField>();
+    });
+  }
+}
+
+// Checkpoints hold the hash of this text: another one would make them unreadable.
+TEST(Registry, SnapshotsOfEarlierVersionsStayReadable) {
+  std::string all;
+  for (const EnvEntry& entry : Environments()) all += IdentityText(entry.options());
+  EXPECT_EQ(Hex(StableHash(all)), "78a03b8045cc05ae");
+  EXPECT_EQ(IdentityText(ListFields(FourRoomsConfig{})),
+            "# 1 within 0.3 of the goal, or minus a quarter of the distance (sparse | dense)\n"
+            "reward = \"sparse\"\n");
 }
 
 TEST(Registry, ListsOptionsWithTheirMeaning) {

@@ -385,7 +385,7 @@ void SegmentLibrary::VisitContents(const Archive& state) {
   if (!state.loading()) return;
   const std::int64_t size = std::exchange(size_, 0);
   for (; size_ < size;) PutIntoBlock(size_++);
-  if (policy_ == Policy::kByValue && size == config_.capacity) BuildHeap();
+  if (config_.policy == LibraryPolicy::kByValue && size == config_.capacity) BuildHeap();
 }
 
 SegmentLibrary SegmentLibrary::FromState(const Archive& state, const LibraryLoadOptions& options) {

@@ -46,7 +46,7 @@ MujocoEnv::Setup Ant::MakeSetup(std::string id, int extra_observations,
   spec.reward_scale = 4.0;
   spec.geometry_unit = {kLength, kLength, kSpeedUnit, kSpeedUnit, kSpeedUnit, kSpeedUnit, 1, 1};
   spec.observation_bound = 1e4;  // speeds
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   setup.contact_forces = !config.is_v4();
   setup.memory_size = kMemorySize;
   return setup;

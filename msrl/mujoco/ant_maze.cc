@@ -26,8 +26,8 @@ std::vector<std::string_view> Lines(std::string_view name) {
 
 // Empty for the defaults.
 std::string RewardVariant(const AntMazeConfig& config) {
-  if (config.reward == "sparse" && !config.continuing) return "";
-  return StrCat(config.reward, config.continuing ? ", continuing" : "",
+  if (config.reward == GoalReward::kSparse && !config.continuing) return "";
+  return StrCat(EnumName(config.reward), config.continuing ? ", continuing" : "",
                 config.new_goals ? ", new goals" : "");
 }
 
@@ -85,7 +85,7 @@ MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig
   const double length = Maze::kCell * (maze == "umaze" ? 1.0 : 2.0);
   for (int i = 0; i < 4; ++i) spec.geometry_unit[static_cast<std::size_t>(i)] = length;
   SetMeasuredReturns(spec, RewardVariant(config));
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   // appended to the world: the ant's body ids stay
   const Maze layout(maze);
   std::string text = ReplaceOnce(ModelText("ant"), "name=\"watch\"", "name=\"near\"");
@@ -128,7 +128,9 @@ double AntMaze::Distance() const {
 Outcome AntMaze::Judge(std::span<const double> /*control*/) {
   const double distance = Distance();
   const bool there = distance <= kGoalRadius;
-  const double reward = config_.reward == "dense" ? std::exp(-distance) : there ? 1.0 : 0.0;
+  const double reward = config_.reward == GoalReward::kDense ? std::exp(-distance)
+                        : there                              ? 1.0
+                                                             : 0.0;
   if (there && config_.new_goals) {
     // a stream of its own for each further goal: nothing to keep in snapshots but the count
     Rng rng(seed(), StrCat("antmaze-goal-", memory()[kGoalsDrawn]));

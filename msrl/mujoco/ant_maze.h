@@ -43,14 +43,14 @@ class Maze {
 };
 
 struct AntMazeConfig : MujocoConfig {
-  std::string reward = "sparse";
+  GoalReward reward = GoalReward::kSparse;
   bool continuing = false;
   bool new_goals = false;
 
   template <typename V>
   void Fields(V&& visit) {
     MujocoConfig::Fields(visit);
-    visit("reward", reward, "1 within 0.45 m of the goal, or exp(-distance)", {"sparse", "dense"});
+    visit("reward", reward, "1 within 0.45 m of the goal, or exp(-distance)");
     visit("continuing", continuing, "whether the episode goes on at the goal");
     visit("new_goals", new_goals, "whether a continuing episode draws a new goal at the goal");
   }

@@ -85,7 +85,7 @@ MujocoEnv::Setup Humanoid::MakeSetup(HumanoidTask task, const MujocoConfig& conf
   spec.observation_bound = std::numeric_limits<double>::infinity();
   spec.has_success = task != HumanoidTask::kRun;
   SetMeasuredReturns(spec);
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("humanoid"), kSizes);
   setup.contact_forces = true;
   setup.memory_size = kMemorySize;

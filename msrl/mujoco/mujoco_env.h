@@ -16,18 +16,20 @@
 
 namespace msrl {
 
-// Options of every task.
+enum class GymnasiumVersion { kV5, kV4 };
+constexpr auto EnumNames(GymnasiumVersion) { return Names("v5", "v4"); }
+
+// Options of every task. Meanings are part of a snapshot's identity, see InstanceOptions.
 struct MujocoConfig {
-  std::string version = "v5";
+  GymnasiumVersion version = GymnasiumVersion::kV5;
   std::string model;
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("version", version, "reward, observation and model of this Gymnasium version",
-          {"v5", "v4"});
+    visit("version", version, "reward, observation and model of this Gymnasium version");
     visit("model", model, "an MJCF file to use instead of the built-in model");
   }
-  bool is_v4() const { return version == "v4"; }
+  bool is_v4() const { return version == GymnasiumVersion::kV4; }
 };
 
 // A disc on the floor.

@@ -110,7 +110,7 @@ MujocoEnv::Setup PlanarWalker::MakeSetup(PlanarRobot robot, PlanarTask task,
   spec.observation_bound = 100.0;
   spec.has_success = task == PlanarTask::kVelocity || task == PlanarTask::kGoal;
   SetMeasuredReturns(spec);
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, Text(robot, task, config.is_v4()),
                           {.nq = coordinates, .nv = coordinates, .nu = facts.joints});
   setup.memory_size = kMemorySize;

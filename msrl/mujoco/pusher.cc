@@ -73,7 +73,7 @@ MujocoEnv::Setup Pusher::MakeSetup(PusherTask task, const MujocoConfig& config) 
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != PusherTask::kBase;
   SetMeasuredReturns(spec);
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   setup.model =
       TaskModel(config, spec.id, Text(task, config.is_v4()), {.nq = 11, .nv = 11, .nu = 7});
   setup.memory_size = kMemorySize;

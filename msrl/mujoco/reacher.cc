@@ -54,7 +54,7 @@ MujocoEnv::Setup Reacher::MakeSetup(ReacherTask task, const MujocoConfig& config
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != ReacherTask::kBase;
   SetMeasuredReturns(spec);
-  setup.options = ToToml(ListFields(config));
+  setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("reacher"), {.nq = 4, .nv = 4, .nu = 2});
   setup.memory_size = kMemorySize;
   return setup;

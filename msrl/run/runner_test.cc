@@ -30,8 +30,8 @@ struct LinearConfig {
   std::int64_t bad_step = 0;
   template <typename V>
   void Fields(V&& visit) {
-    visit("rate", rate, "step size");
-    visit("bad_step", bad_step, "number of the update that goes wrong, 0 for none");
+    visit("rate", rate, "step size", AnyNumber());
+    visit("bad_step", bad_step, "number of the update that goes wrong, 0 for none", NotNegative());
   }
 };
 

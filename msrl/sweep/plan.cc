@@ -93,17 +93,17 @@ class PlanBuilder {
         At(setting.line, "", [&] { SetField(config, setting.key, setting.value); });
         planned.settings.push_back(setting.Assignment());
       }
-      config.control = branch.control;
+      SetField(config, "control", branch.control);
       if (branch.updates >= 0) config.updates = branch.updates;
       planned.updates = config.updates;
       const std::string what = StrCat("branch '", branch.name, "': ");
-      At(branch.line, what, [&] { RequireValid(config); });
-      const bool listed = std::find(targets.begin(), targets.end(), config.target) != targets.end();
+      const std::string target(EnumName(config.target));
+      const bool listed = std::find(targets.begin(), targets.end(), target) != targets.end();
       if (!listed && !spec_.source.targets.empty()) {
-        Fail(branch.line, StrCat(what, "learns the target '", config.target,
+        Fail(branch.line, StrCat(what, "learns the target '", target,
                                  "', which [source] targets does not name"));
       }
-      if (!listed) targets.push_back(config.target);
+      if (!listed) targets.push_back(target);
       plan_.branches.push_back(std::move(planned));
     }
   }
@@ -302,7 +302,6 @@ PretrainConfig PlannedBranch::Config() const {
   for (const std::string& setting : settings) SetField(config, setting);
   SetField(config, "control", control);
   config.updates = updates;
-  RequireValid(config);
   return config;
 }
 

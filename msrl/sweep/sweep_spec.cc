@@ -283,17 +283,15 @@ Defaults ReadSweep(const Reader& reader, SweepSpec& spec) {
 
 void ReadSource(const Reader& reader, SweepSource& source) {
   reader.Allow({"episodes", "held_out_episodes", "seed", "targets"});
-  const std::vector<std::string> kinds{"mc", "expert", "fitted", "critic"};
   source.episodes = static_cast<int>(reader.Int("episodes", 4000, 4, 10'000'000));
   source.held_out_episodes =
       static_cast<int>(reader.Int("held_out_episodes", source.episodes / 4, 4, 10'000'000));
   source.seed = static_cast<std::uint64_t>(reader.Int("seed", 0, 0, INT64_MAX));
   source.targets = reader.Texts("targets");
-  for (const std::string& target : source.targets) {
-    if (std::find(kinds.begin(), kinds.end(), target) == kinds.end()) {
-      reader.Fail(reader.LineOf("targets"),
-                  StrCat("unknown target '", target, "'", DidYouMean(target, kinds)));
-    }
+  try {
+    for (const std::string& target : source.targets) ParseEnum<ValueTarget>("target", target);
+  } catch (const UserError& error) {
+    reader.Fail(reader.LineOf("targets"), error.what());
   }
 }
 

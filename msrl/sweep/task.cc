@@ -59,10 +59,13 @@ class TaskRunner {
   void MakeData(std::string_view path) const {
     const bool train = path == kTrainData;
     CollectOptions collect;
-    collect.split = train ? "train" : "held-out";
+    collect.split = train ? Split::kTrain : Split::kHeldOut;
     collect.episodes = train ? plan_.source->episodes : plan_.source->held_out_episodes;
     collect.seed = plan_.source->seed;
-    collect.targets = plan_.source->targets;
+    collect.targets.clear();
+    for (const std::string& target : plan_.source->targets) {
+      collect.targets.push_back(ParseEnum<ValueTarget>("target", target));
+    }
     const fs::path place = directory_.File(path);
     collect.work = place.parent_path() / ("." + place.filename().string() + ".work");
     const EpisodeFile file = Collect(collect, [this](std::string_view, int, int) { GoOn(); });

@@ -112,14 +112,12 @@ class Parts {
   std::string name_;
 };
 
-bool Wanted(const CollectOptions& options, std::string_view target) {
-  return std::find(options.targets.begin(), options.targets.end(), target) != options.targets.end();
+bool Wanted(const CollectOptions& options, ValueTarget target) {
+  return std::ranges::find(options.targets, target) != options.targets.end();
 }
 
 void RequireValid(const CollectOptions& options, const std::vector<std::string>& sources) {
-  if (options.episodes < 1 || options.episodes > 10'000'000) {
-    throw UserError(StrCat("episodes must be 1 to 10000000, got ", options.episodes));
-  }
+  RequireInRange(options);
   const std::vector<std::string> families = SourceFamilies();
   for (const std::string& source : sources) {
     if (std::find(families.begin(), families.end(), source) == families.end()) {
@@ -129,21 +127,8 @@ void RequireValid(const CollectOptions& options, const std::vector<std::string>&
       throw UserError(StrCat("source '", source, "' is named twice"));
     }
   }
-  if (options.split != "train" && options.split != "held-out") {
-    throw UserError(StrCat("split must be train or held-out, got '", options.split, "'"));
-  }
-  const std::vector<std::string> known = {"mc", "expert", "fitted", "critic"};
-  for (const std::string& target : options.targets) {
-    if (std::find(known.begin(), known.end(), target) == known.end()) {
-      throw UserError(StrCat("targets are mc, expert, fitted and critic, got '", target, "'",
-                             DidYouMean(target, known)));
-    }
-  }
   if (options.targets.empty()) {
-    throw UserError("name at least one of the targets mc, expert, fitted, critic");
-  }
-  if (options.critic_steps < 1 || options.critic_steps > 100'000'000) {
-    throw UserError(StrCat("critic steps must be 1 to 100000000, got ", options.critic_steps));
+    throw UserError("setting 'targets' must name at least one of mc, expert, fitted, critic");
   }
 }
 
@@ -168,10 +153,7 @@ std::vector<std::string> SourcesOf(const EpisodeFile& file) {
 }
 
 std::string CollectOptions::Fingerprint() const {
-  std::string text = StrCat(episodes, " ", seed, " ", split, " ", critic_steps, " ", dead_slots);
-  for (const std::string& source : sources) text += " source " + source;
-  for (const std::string& target : targets) text += " target " + target;
-  return Hex(StableHash(text));
+  return Hex(StableHash(IdentityText(ListFields(*this))));
 }
 
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma) {
@@ -185,7 +167,8 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
   const std::vector<std::string> sources =
       options.sources.empty() ? SourceFamilies() : options.sources;
   RequireValid(options, sources);
-  const std::string env_options[] = {"split=" + options.split,
+  const std::string split(EnumName(options.split));
+  const std::string env_options[] = {"split=" + split,
                                      StrCat("dead_slots=", options.dead_slots)};
   std::vector<std::unique_ptr<Env>> envs;
   for (const std::string& source : sources) envs.push_back(MakeEnv(source, env_options));
@@ -197,7 +180,7 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
   std::string names;
   for (const std::string& source : sources) names += (names.empty() ? "" : ",") + source;
   file.attributes = {{"sources", names},
-                     {"split", options.split},
+                     {"split", split},
                      {"seed", std::to_string(options.seed)},
                      {"dead_slots", StrCat(options.dead_slots)}};
   const Parts parts(options);
@@ -205,16 +188,16 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
   for (int k = static_cast<int>(file.episodes.size()); k < options.episodes; ++k) {
     const std::size_t which = static_cast<std::size_t>(k) % sources.size();
     // of its own for each episode: the first N do not depend on how many follow
-    Rng rng(options.seed, StrCat("collect/", options.split, "/", sources[which], "/",
+    Rng rng(options.seed, StrCat("collect/", split, "/", sources[which], "/",
                                  static_cast<std::size_t>(k) / sources.size()));
     const std::uint64_t episode_seed = rng.NextU64();
-    file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, "expert")));
-    if (Wanted(options, "mc")) AddMonteCarlo(file.episodes.back(), file.gamma);
+    file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, ValueTarget::kExpert)));
+    if (Wanted(options, ValueTarget::kMonteCarlo)) AddMonteCarlo(file.episodes.back(), file.gamma);
     parts.Write(file);
     if (progress) progress("episodes", k + 1, options.episodes);
   }
-  if (Wanted(options, "fitted")) AddFittedValues(file);
-  if (Wanted(options, "critic")) {
+  if (Wanted(options, ValueTarget::kFitted)) AddFittedValues(file);
+  if (Wanted(options, ValueTarget::kCritic)) {
     file.attributes["critic_steps"] = std::to_string(options.critic_steps);
     AddCriticValues(file, {.steps = options.critic_steps, .seed = options.seed}, progress);
   }

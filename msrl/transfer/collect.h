@@ -9,7 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
+#include "msrl/env/instance.h"
+#include "msrl/transfer/value_target.h"
 
 namespace msrl {
 
@@ -19,18 +22,32 @@ std::vector<std::string> SourceFamilies();
 std::vector<std::string> SourcesOf(const EpisodeFile& file);
 
 struct CollectOptions {
-  std::vector<std::string> sources;  // none: all families
-  int episodes = 2000;               // of all sources together, in turn
+  std::vector<std::string> sources = {};
+  int episodes = 2000;
   std::uint64_t seed = 0;
-  std::string split = "train";  // or "held-out"
-  // Any of "mc", "expert", "fitted", "critic"; the last is not among the default ones because
-  // agents have to be trained for it.
-  std::vector<std::string> targets = {"mc", "expert", "fitted"};
-  int critic_steps = 20'000;  // of training per family, for "critic"
-  double dead_slots = 0.25;   // share of episodes in which random geometry slots read zero
+  Split split = Split::kTrain;
+  std::vector<ValueTarget> targets = {ValueTarget::kMonteCarlo, ValueTarget::kExpert,
+                                      ValueTarget::kFitted};
+  int critic_steps = 20'000;
+  double dead_slots = 0.25;
   // A folder for what is played so far, so that a killed collection goes on; empty: none. It may
   // be removed once Collect has returned.
-  std::filesystem::path work;
+  std::filesystem::path work = {};
+
+  // All but the folder.
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("sources", sources, "source families; all if none is named");
+    visit("episodes", episodes, "episodes of all sources together, in turn",
+          Between(1, 10'000'000));
+    visit("seed", seed, "seed of all instances and behaviours", NotNegative());
+    visit("split", split, "which half of all layouts");
+    visit("targets", targets, "values of every state; agents have to be trained for critic");
+    visit("critic_steps", critic_steps, "for critic: training steps per family",
+          Between(1, 100'000'000));
+    visit("dead_slots", dead_slots, "share of episodes in which random geometry slots read zero",
+          Between(0, 1));
+  }
 
   // 16 digits: equal if the contents will be.
   std::string Fingerprint() const;

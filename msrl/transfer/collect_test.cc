@@ -16,7 +16,7 @@ namespace {
 using testing::Tol;
 using testing::UserErrorText;
 
-CollectOptions Small(std::vector<std::string> targets = {"mc"}) {
+CollectOptions Small(std::vector<ValueTarget> targets = {ValueTarget::kMonteCarlo}) {
   CollectOptions options;
   options.episodes = 24;
   options.seed = 5;
@@ -71,7 +71,7 @@ TEST(Collect, SplitsShareNoLayout) {
   CollectOptions options = Small();
   std::set<std::string> train;
   for (const StoredEpisode& e : Collect(options).episodes) train.insert(e.env + e.instance);
-  options.split = "held-out";
+  options.split = Split::kHeldOut;
   for (const StoredEpisode& e : Collect(options).episodes) {
     EXPECT_EQ(train.count(e.env + e.instance), 0u);
   }
@@ -93,7 +93,7 @@ TEST(Collect, MonteCarloIsTheDiscountedRest) {
 }
 
 TEST(Collect, ExpertValuesAreThoseOfTheStates) {
-  CollectOptions options = Small({"expert"});
+  CollectOptions options = Small({ValueTarget::kExpert});
   options.episodes = 4;
   for (const StoredEpisode& e : Collect(options).episodes) {
     const std::string settings[] = {"dead_slots=0.25"};
@@ -109,16 +109,18 @@ TEST(Collect, ExpertValuesAreThoseOfTheStates) {
 
 TEST(Collect, Mistakes) {
   const auto error = [](auto change) {
-    CollectOptions options = Small();
-    change(options);
-    return UserErrorText([&] { Collect(options); });
+    return UserErrorText([&] {
+      CollectOptions options = Small();
+      change(options);
+      Collect(options);
+    });
   };
   EXPECT_NE(error([](CollectOptions& o) { o.sources = {"micro-gird"}; }).find("did you mean"),
             std::string::npos);
   EXPECT_NE(error([](CollectOptions& o) { o.sources = {"hopper"}; }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.sources = {"micro-grid", "micro-grid"}; }), "no error");
-  EXPECT_NE(error([](CollectOptions& o) { o.split = "test"; }), "no error");
-  EXPECT_NE(error([](CollectOptions& o) { o.targets = {"best"}; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { SetField(o, "split=test"); }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { SetField(o, "targets=best"); }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.targets.clear(); }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.episodes = 0; }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.dead_slots = 2.0; }), "no error");

@@ -122,10 +122,10 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     const StoredEpisode& episode = file.episodes[k];
     if (episode.horizon() <= options.min_steps) continue;
-    const auto value = episode.values.find(options.target);
+    const auto value = episode.values.find(std::string(EnumName(options.target)));
     if (value == episode.values.end()) {
-      throw UserError(StrCat("the episodes have no '", options.target,
-                             "' values; collect them with --targets ", options.target));
+      throw UserError(StrCat("the episodes have no '", EnumName(options.target),
+                             "' values; collect them with --targets ", EnumName(options.target)));
     }
     const auto source_index = static_cast<std::int32_t>(
         std::find(set.sources.begin(), set.sources.end(), episode.env) - set.sources.begin());

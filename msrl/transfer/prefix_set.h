@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "msrl/datasets/episode_file.h"
+#include "msrl/transfer/value_target.h"
 #include "msrl/value/matrix_features.h"
 
 namespace msrl {
@@ -27,13 +28,14 @@ enum class Oracle {
   kObservation,  // the environment's own observation of the last state
   kBoth,
 };
+constexpr auto EnumNames(Oracle) { return Names("none", "instance", "observation", "both"); }
 
 struct PrefixSetOptions {
   LiftKind lift = LiftKind::kCompact;  // what Z is made of; not kFull
   MatrixFeatureOptions features;
   PrefixView view = PrefixView::kMatrix;
   Oracle oracle = Oracle::kNone;
-  std::string target = "expert";
+  ValueTarget target = ValueTarget::kExpert;
   int pairs_per_episode = 16;
   int max_gap = 26;            // of the two prefixes of a pair, in steps
   double gap_one_share = 0.5;  // share of pairs of neighbours

@@ -20,6 +20,7 @@
 #include "msrl/datasets/episode_file.h"
 #include "msrl/files/state.h"
 #include "msrl/transfer/correlation.h"
+#include "msrl/transfer/value_target.h"
 
 namespace msrl {
 
@@ -80,7 +81,7 @@ struct PretrainerEntry {
   // All options with their values, defaults where none is given.
   std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
   // Values that the episodes must have ("mc", "expert", ...).
-  std::function<std::vector<std::string>(std::span<const std::string> settings)> targets;
+  std::function<std::vector<ValueTarget>(std::span<const std::string> settings)> targets;
   // All that can be known of the artefact before there is one. UserError if such settings make
   // figures but no artefact.
   std::function<ArtefactHeader(std::span<const std::string> settings)> announce;
@@ -100,7 +101,7 @@ struct PretrainerEntry {
 //   static Config Configure(std::span<const std::string> settings);
 //   static std::vector<PretrainColumn> Columns();
 //   static std::optional<MeanStd> Paper(std::string_view source, std::string_view column);
-//   static std::vector<std::string> Targets(const Config& config);
+//   static std::vector<ValueTarget> Targets(const Config& config);
 //   static ArtefactHeader Announce(const Config& config);
 //   Concrete(const Config& config, const EpisodeFile& train, const EpisodeFile& held_out);
 template <typename Concrete>

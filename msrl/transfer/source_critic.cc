@@ -83,7 +83,7 @@ void AddValues(CriticAgent& agent, StoredEpisode& episode) {
 void AddCriticValues(
     EpisodeFile& file, const CriticValueOptions& options,
     const std::function<void(std::string_view stage, int done, int total)>& progress) {
-  MSRL_CHECK_GE(options.steps, 1);
+  RequireInRange(options);
   struct Family {
     std::unique_ptr<BatchEnv> env;
     std::vector<std::size_t> episodes;

@@ -6,15 +6,24 @@
 #include <functional>
 #include <string_view>
 
+#include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
 
 namespace msrl {
 
 struct CriticValueOptions {
-  int steps = 20'000;  // of training, per family
+  int steps = 20'000;
   int hidden_width = 64;
   int batch_size = 64;
   std::uint64_t seed = 0;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("steps", steps, "training steps per family", Between(1, 100'000'000));
+    visit("hidden_width", hidden_width, "width of the hidden layers", Between(1, 8192));
+    visit("batch_size", batch_size, "transitions per update", Positive());
+    visit("seed", seed, "of training", NotNegative());
+  }
 };
 
 // Adds values["critic"] to every episode: V(o) of each stored observation, 0 where the episode

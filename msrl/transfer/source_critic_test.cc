@@ -18,11 +18,11 @@ namespace {
 
 using testing::UserErrorText;
 
-CollectOptions Small(const char* split = "train") {
+CollectOptions Small(Split split = Split::kTrain) {
   CollectOptions options;
   options.episodes = 8;
   options.split = split;
-  options.targets = {"critic"};
+  options.targets = {ValueTarget::kCritic};
   options.critic_steps = 300;
   return options;
 }
@@ -91,7 +91,7 @@ TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
     CollectOptions options;
     options.sources = {each.family};
     options.episodes = 100;
-    options.targets = {"expert", "critic"};
+    options.targets = {ValueTarget::kExpert, ValueTarget::kCritic};
     options.critic_steps = each.steps;
     std::vector<double> critic;
     std::vector<double> expert;
@@ -112,7 +112,7 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
   std::map<std::string, EpisodeFile> files;
   const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
   const std::vector<std::string> settings{"target=critic", "updates=2"};
-  for (const char* split : {"train", "held-out"}) {
+  for (const Split split : EnumValues<Split>()) {
     const EpisodeFile file = Collect(Small(split));
     WriteEpisodes(path, file);
     const EpisodeFile read = ReadEpisodes(path);
@@ -121,7 +121,7 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
     for (std::size_t k = 0; k < file.episodes.size(); ++k) {
       EXPECT_TRUE(SameValues(read.episodes[k], file.episodes[k]));
     }
-    files[split] = read;
+    files[std::string(EnumName(split))] = read;
   }
   const auto ready = pretrainer.prepare(settings, files["train"], files["held-out"]);
   const PretrainJob job{.sources = SourcesOf(files["train"]), .seed = 0, .made = {}};
@@ -143,8 +143,8 @@ TEST(CriticValue, ShowsProgressAndNamesMistakes) {
   EXPECT_EQ(seen["critics"], (std::vector<int>{100, 200, 300, 400, 500, 600}));
 
   options.critic_steps = 0;
-  EXPECT_NE(UserErrorText([&] { Collect(options); }).find("critic steps"), std::string::npos);
-  options.targets = {"mc"};
+  EXPECT_NE(UserErrorText([&] { Collect(options); }).find("critic_steps"), std::string::npos);
+  options.targets = {ValueTarget::kMonteCarlo};
   options.critic_steps = 1;
   EpisodeFile file = Collect(options);
   file.episodes[0].observations.conservativeResize(3, Eigen::NoChange);

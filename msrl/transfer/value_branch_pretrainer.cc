@@ -80,7 +80,7 @@ TargetUnit FindUnit(const PretrainConfig& config, const PrefixSet& set,
   };
   if (!unit.per_episode) unit.offset = moments().first;
   const double deviation = std::sqrt(std::max(moments().second, 1e-12));
-  unit.scale = config.objective == "shape" ? kShapeScale : 1.0 / deviation;
+  unit.scale = config.objective == PretrainObjective::kShape ? kShapeScale : 1.0 / deviation;
   unit.variance = std::max(moments().second, 1e-12);
   return unit;
 }
@@ -167,8 +167,8 @@ std::vector<std::uint8_t> ActiveInputs(const PrefixSet& set,
 }
 
 Lift::Ptr LiftOf(const PretrainConfig& config) {
-  const LiftKind kind = LiftKindFromName(config.lift);
-  return config.control == "unaligned" ? UnalignedLift(kind) : CompactLift(kind);
+  return config.control == PretrainControl::kUnaligned ? UnalignedLift(config.lift)
+                                                       : CompactLift(config.lift);
 }
 
 BranchShape ShapeOf(const PretrainConfig& config) {
@@ -177,12 +177,12 @@ BranchShape ShapeOf(const PretrainConfig& config) {
 
 BranchInfo InfoOf(const PretrainConfig& config, ArtefactTexts made) {
   const Lift::Ptr lift = LiftOf(config);
-  made["target"] = config.target;
-  made["control"] = config.control;
+  made["target"] = EnumName(config.target);
+  made["control"] = EnumName(config.control);
   made["updates"] = std::to_string(config.updates);
   return {.lift = lift->id(),
           .lift_kind = std::string(LiftKindName(lift->kind())),
-          .features = MatrixFeatureOptions::FromName(config.features),
+          .features = MatrixFeatureOptions::Of(config.features),
           .made = std::move(made)};
 }
 
@@ -217,7 +217,7 @@ class Training : public Pretraining {
         batch_(set.features.rows(), config.batch),
         noise_(static_cast<std::size_t>(batch_.size())),
         d_f_(1, config.batch) {
-    if (config.control == "shuffled") {
+    if (config.control == PretrainControl::kShuffled) {
       Rng shuffle(job.seed, "shuffle");
       for (std::size_t i = answers_.size(); i > 1; --i) {
         std::swap(answers_[i - 1],
@@ -318,8 +318,8 @@ class Training : public Pretraining {
 PretrainConfig PretrainConfig::For(std::string_view objective) {
   PretrainConfig config;
   SetField(config, "objective", objective);
-  if (config.objective == "shape") {
-    config.target = "expert";
+  if (config.objective == PretrainObjective::kShape) {
+    config.target = ValueTarget::kExpert;
     config.centre = true;
     config.inverse_variance = true;
     config.difference = 100.0;
@@ -328,36 +328,15 @@ PretrainConfig PretrainConfig::For(std::string_view objective) {
   return config;
 }
 
-void RequireValid(const PretrainConfig& config) {
-  const auto require = [](bool good, std::string_view text) {
-    if (!good) throw UserError(std::string(text));
-  };
-  require(config.updates >= 0, "setting 'updates' must not be negative");
-  require(config.batch >= 2 && config.batch % 2 == 0 && config.batch <= 65536,
-          "setting 'batch' must be an even number from 2 to 65536");
-  require(config.learning_rate > 0.0 && config.learning_rate <= 1.0,
-          "setting 'learning_rate' must be above 0 and at most 1");
-  require(config.weight_decay >= 0.0 && config.feature_noise >= 0.0 && config.difference >= 0.0,
-          "settings 'weight_decay', 'feature_noise' and 'difference' must not be negative");
-  require(config.max_gap >= 1 && config.pairs_per_episode >= 1,
-          "settings 'max_gap' and 'pairs_per_episode' must be at least 1");
-  require(config.validation_min_steps >= 0, "setting 'validation_min_steps' must not be negative");
-  require(config.gap_one_share >= 0.0 && config.gap_one_share <= 1.0,
-          "setting 'gap_one_share' must be 0 to 1");
-}
-
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
-  RequireValid(config);
+  RequireInRange(config);
   PrefixSetOptions options;
-  options.lift = LiftKindFromName(config.lift);
-  options.features = MatrixFeatureOptions::FromName(config.features);
-  options.view = config.control == "unaligned"          ? PrefixView::kUnaligned
-                 : config.control == "observation-only" ? PrefixView::kLastState
-                                                        : PrefixView::kMatrix;
-  options.oracle = config.oracle == "instance"      ? Oracle::kInstance
-                   : config.oracle == "observation" ? Oracle::kObservation
-                   : config.oracle == "both"        ? Oracle::kBoth
-                                                    : Oracle::kNone;
+  options.lift = config.lift;
+  options.features = MatrixFeatureOptions::Of(config.features);
+  options.view = config.control == PretrainControl::kUnaligned         ? PrefixView::kUnaligned
+                 : config.control == PretrainControl::kObservationOnly ? PrefixView::kLastState
+                                                                       : PrefixView::kMatrix;
+  options.oracle = config.oracle;
   options.target = config.target;
   options.pairs_per_episode = config.pairs_per_episode;
   options.max_gap = config.max_gap;
@@ -410,12 +389,11 @@ PretrainConfig ValueBranchPretrainer::Configure(std::span<const std::string> set
     }
   }
   for (const std::string& setting : settings) SetField(config, setting);
-  RequireValid(config);
   return config;
 }
 
 ArtefactHeader ValueBranchPretrainer::Announce(const PretrainConfig& config) {
-  if (config.oracle != "none") throw UserError("a network with oracle inputs is no branch");
+  if (config.oracle != Oracle::kNone) throw UserError("a network with oracle inputs is no branch");
   const BranchInfo info = InfoOf(config, {});
   return ValueBranch::HeaderOf(MatrixFeatures(LiftOf(config), info.features).size(),
                                ShapeOf(config), info);
@@ -424,7 +402,7 @@ ArtefactHeader ValueBranchPretrainer::Announce(const PretrainConfig& config) {
 ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, PrefixSet train,
                                              PrefixSet held_out)
     : config_(config), train_(std::move(train)), held_out_(std::move(held_out)) {
-  RequireValid(config_);
+  RequireInRange(config_);
 }
 
 ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,

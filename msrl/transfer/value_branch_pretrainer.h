@@ -12,11 +12,21 @@
 #include <utility>
 #include <vector>
 
+#include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/transfer/prefix_set.h"
 #include "msrl/transfer/pretrainer.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
+
+enum class PretrainObjective { kPaper, kShape };
+constexpr auto EnumNames(PretrainObjective) { return Names("paper", "shape"); }
+
+enum class PretrainControl { kNone, kShuffled, kUnaligned, kObservationOnly };
+constexpr auto EnumNames(PretrainControl) {
+  return Names("none", "shuffled", "unaligned", "observation-only");
+}
 
 // With y = (V - centre) * scale, e = F - y at the two prefixes of a pair, `gap` steps apart:
 //   loss = mean of w [e1^2 + e2^2 + difference (e2 - e1)^2 / gap],
@@ -24,12 +34,12 @@ namespace msrl {
 // "paper" regresses absolute values (centre = overall mean, scale = 1 / deviation, difference 0,
 // w = 1); "shape" learns how values change within an episode. Every part is a field.
 struct PretrainConfig {
-  std::string objective = "paper";
-  std::string target = "fitted";
-  std::string lift = "compact";
-  std::string features = "selected+endpoints";
-  std::string control = "none";
-  std::string oracle = "none";
+  PretrainObjective objective = PretrainObjective::kPaper;
+  ValueTarget target = ValueTarget::kFitted;
+  LiftKind lift = LiftKind::kCompact;
+  FeatureSet features = FeatureSet::kSelectedEndpoints;
+  PretrainControl control = PretrainControl::kNone;
+  Oracle oracle = Oracle::kNone;
   int width = 128;
   int layers = 2;
   bool layer_norm = true;
@@ -53,38 +63,31 @@ struct PretrainConfig {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("objective", objective, "what is learned: absolute values, or their shape",
-          {"paper", "shape"});
-    visit("target", target, "value of a prefix", {"mc", "expert", "fitted", "critic"});
-    visit("lift", lift, "what Z is made of", {"compact", "compact-no-action", "compact-no-reward"});
-    visit("features", features, "what the network sees of Z",
-          {"selected+endpoints", "selected", "all+endpoints", "all"});
-    visit("control", control, "what is broken on purpose",
-          {"none", "shuffled", "unaligned", "observation-only"});
-    visit("oracle", oracle, "inputs that no agent has, to measure what Z cannot show",
-          {"none", "instance", "observation", "both"});
-    visit("width", width, "units per hidden layer");
-    visit("layers", layers, "hidden layers");
+    visit("objective", objective, "what is learned: absolute values, or their shape");
+    visit("target", target, "value of a prefix");
+    visit("lift", lift, "what Z is made of", kCompactLifts);
+    visit("features", features, "what the network sees of Z");
+    visit("control", control, "what is broken on purpose");
+    visit("oracle", oracle, "inputs that no agent has, to measure what Z cannot show");
+    visit("width", width, "units per hidden layer", Between(1, BranchShape::kMaxWidth));
+    visit("layers", layers, "hidden layers", Between(1, BranchShape::kMaxLayers));
     visit("layer_norm", layer_norm, "normalise hidden layers");
-    visit("updates", updates, "gradient steps");
-    visit("batch", batch, "prefixes per gradient step, in pairs");
-    visit("learning_rate", learning_rate, "step size of AdamW");
+    visit("updates", updates, "gradient steps", NotNegative());
+    visit("batch", batch, "prefixes per gradient step, in pairs", Between(2, 65'536).Even());
+    visit("learning_rate", learning_rate, "step size of AdamW", Between(0, 1).OpenBelow());
     visit("decay_learning_rate", decay_learning_rate, "down to zero along half a cosine");
-    visit("weight_decay", weight_decay, "decoupled weight decay");
-    visit("feature_noise", feature_noise, "relative noise on every feature");
+    visit("weight_decay", weight_decay, "decoupled weight decay", NotNegative());
+    visit("feature_noise", feature_noise, "relative noise on every feature", NotNegative());
     visit("centre", centre, "subtract the episode's mean from the values");
     visit("inverse_variance", inverse_variance, "weigh episodes by 0.1 / (variance + 0.01)");
-    visit("difference", difference, "weight of the difference term");
-    visit("max_gap", max_gap, "most steps between the prefixes of a pair");
-    visit("gap_one_share", gap_one_share, "share of pairs that are one step apart");
-    visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode");
-    visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set");
+    visit("difference", difference, "weight of the difference term", NotNegative());
+    visit("max_gap", max_gap, "most steps between the prefixes of a pair", AtLeast(1));
+    visit("gap_one_share", gap_one_share, "share of pairs that are one step apart", Between(0, 1));
+    visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode", AtLeast(1));
+    visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set", NotNegative());
     visit("silence", silence, "zero weights for inputs that are never active");
   }
 };
-
-// UserError on impossible values.
-void RequireValid(const PretrainConfig& config);
 
 // Figures of the result, on prefixes of at least validation_min_steps:
 //   train_error, validation_error  mean squared error / variance of the training targets
@@ -98,7 +101,7 @@ class ValueBranchPretrainer : public Pretrainer {
   static PretrainConfig Configure(std::span<const std::string> settings);
   static std::vector<PretrainColumn> Columns();
   static std::optional<MeanStd> Paper(std::string_view source, std::string_view column);
-  static std::vector<std::string> Targets(const PretrainConfig& config) { return {config.target}; }
+  static std::vector<ValueTarget> Targets(const PretrainConfig& config) { return {config.target}; }
   static ArtefactHeader Announce(const PretrainConfig& config);
 
   ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,

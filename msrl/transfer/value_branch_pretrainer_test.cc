@@ -7,9 +7,11 @@
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
 #include "msrl/env/spec.h"
+#include "msrl/testing/config_fields.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
+#include "msrl/transfer/source_critic.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
@@ -22,8 +24,8 @@ const EpisodeFile& Episodes(const std::string& split) {
   const auto collect = [](const std::string& which) {
     CollectOptions options;
     options.episodes = 160;
-    options.split = which;
-    options.targets = {"mc", "expert"};
+    options.split = *EnumFromName<Split>(which);
+    options.targets = {ValueTarget::kMonteCarlo, ValueTarget::kExpert};
     return Collect(options);
   };
   static const EpisodeFile train = collect("train");
@@ -33,7 +35,7 @@ const EpisodeFile& Episodes(const std::string& split) {
 
 PretrainConfig Quick(const char* objective) {
   PretrainConfig config = PretrainConfig::For(objective);
-  config.target = "expert";
+  config.target = ValueTarget::kExpert;
   config.updates = 400;
   config.width = 32;
   config.batch = 64;
@@ -97,12 +99,12 @@ TEST(PrefixSet, ControlsSeeSomethingElse) {
   PretrainConfig config = Quick("paper");
   const EpisodeFile& file = Episodes("train");
   const PrefixSet plain = MakePrefixSet(file, TrainingPrefixes(config));
-  config.control = "unaligned";
+  config.control = PretrainControl::kUnaligned;
   const PrefixSet unaligned = MakePrefixSet(file, TrainingPrefixes(config));
   EXPECT_EQ(plain.value, unaligned.value);
   EXPECT_NE(plain.features, unaligned.features);
   EXPECT_FALSE(UnalignedLift()->id() == CompactLift()->id());
-  config.control = "observation-only";
+  config.control = PretrainControl::kObservationOnly;
   const PrefixSet last = MakePrefixSet(file, TrainingPrefixes(config));
   const MatrixFeatures map(CompactLift());
   for (std::size_t i = 0; i < last.value.size(); i += 101) {
@@ -118,17 +120,17 @@ TEST(PrefixSet, ControlsSeeSomethingElse) {
 TEST(PrefixSet, AblationsLackTheirBlockAndNothingElse) {
   PretrainConfig config = Quick("paper");
   const EpisodeFile& file = Episodes("train");
-  for (const char* features : {"selected+endpoints", "all"}) {
+  for (const FeatureSet features : {FeatureSet::kSelectedEndpoints, FeatureSet::kAll}) {
     config.features = features;
-    config.lift = "compact";
+    config.lift = LiftKind::kCompact;
     const PrefixSet whole = MakePrefixSet(file, TrainingPrefixes(config));
-    const auto options = MatrixFeatureOptions::FromName(features);
+    const auto options = MatrixFeatureOptions::Of(features);
     const std::vector<std::string> whole_names = MatrixFeatures(CompactLift(), options).Names();
-    for (const auto& [name, block] :
-         {std::pair("compact-no-action", "a["), std::pair("compact-no-reward", "r")}) {
-      config.lift = name;
+    for (const auto& [kind, block] : {std::pair(LiftKind::kCompactNoAction, "a["),
+                                      std::pair(LiftKind::kCompactNoReward, "r")}) {
+      config.lift = kind;
       const PrefixSet set = MakePrefixSet(file, TrainingPrefixes(config));
-      const Lift::Ptr lift = CompactLift(LiftKindFromName(name));
+      const Lift::Ptr lift = CompactLift(kind);
       const std::vector<std::string> names = MatrixFeatures(lift, options).Names();
       std::vector<Index> rows;
       std::vector<std::string> kept;
@@ -141,8 +143,8 @@ TEST(PrefixSet, AblationsLackTheirBlockAndNothingElse) {
         rows.push_back(static_cast<Index>(i));
         kept.push_back(feature);
       }
-      EXPECT_EQ(names, kept) << name;
-      EXPECT_EQ(set.features, whole.features(rows, Eigen::all)) << name;
+      EXPECT_EQ(names, kept) << EnumName(kind);
+      EXPECT_EQ(set.features, whole.features(rows, Eigen::all)) << EnumName(kind);
       EXPECT_EQ(set.value, whole.value);
     }
   }
@@ -156,7 +158,7 @@ TEST(Pretrain, LearnsValuesOfNewInstances) {
   EXPECT_EQ(result.branch.info().made.at("target"), "expert");
 
   PretrainConfig shuffled = Quick("paper");
-  shuffled.control = "shuffled";
+  shuffled.control = PretrainControl::kShuffled;
   EXPECT_LT(std::abs(Train(shuffled).figures.at("rank_correlation")), 0.35);
 }
 
@@ -181,12 +183,13 @@ TEST(Pretrain, ShapeFollowsTheEpisodeAndNotItsLevel) {
 }
 
 TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
-  for (const char* name : {"compact-no-action", "compact-no-reward"}) {
+  for (const LiftKind own : {LiftKind::kCompactNoAction, LiftKind::kCompactNoReward}) {
+    const std::string_view name = EnumName(own);
     PretrainConfig config = Quick("paper");
-    config.lift = name;
+    config.lift = own;
     const Trained result = Train(config);
     EXPECT_LT(result.figures.at("train_error"), 0.7) << name;
-    const Lift::Ptr lift = CompactLift(LiftKindFromName(name));
+    const Lift::Ptr lift = CompactLift(own);
     EXPECT_EQ(result.branch.info().lift_kind, name);
     EXPECT_EQ(result.branch.info().lift, lift->id());
     EXPECT_EQ(result.branch.feature_count(), MatrixFeatures(lift).size());
@@ -197,12 +200,12 @@ TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
     EXPECT_EQ(parse(lift->kind()), "no error");
     EXPECT_NE(parse(LiftKind::kCompact).find(StrCat("(", name, ")")), std::string::npos);
     config.updates = 1;
-    config.control = "unaligned";
+    config.control = PretrainControl::kUnaligned;
     const BranchInfo unaligned = Train(config).branch.info();
     EXPECT_EQ(unaligned.lift, UnalignedLift(lift->kind())->id());
     EXPECT_FALSE(unaligned.lift == lift->id());
     EXPECT_FALSE(unaligned.lift == UnalignedLift()->id());
-    config.control = "observation-only";
+    config.control = PretrainControl::kObservationOnly;
     EXPECT_EQ(Train(config).branch.info().lift, lift->id());
   }
 }
@@ -249,6 +252,23 @@ TEST(Pretrain, NeverActiveInputsAreSilent) {
   EXPECT_EQ(Train(config).branch.active()[5], 1);
 }
 
+TEST(Pretrain, OptionsKeepToTheirRanges) {
+  for (const PretrainerEntry& entry : Pretrainers()) {
+    testing::ExpectRangesHold(entry.kind, entry.options({}), [&](const std::string& assignment) {
+      return entry.options(std::span(&assignment, 1));
+    });
+  }
+  const auto check = [](const std::string& what, const auto& defaults) {
+    testing::ExpectRangesHold(what, ListFields(defaults), [&](const std::string& assignment) {
+      auto config = defaults;
+      SetField(config, assignment);
+      return ListFields(RequireInRange(config));
+    });
+  };
+  check("collect", CollectOptions{});
+  check("critic", CriticValueOptions{});
+}
+
 TEST(Pretrain, Mistakes) {
   const auto error = [](auto change) {
     PretrainConfig config = Quick("paper");
@@ -257,14 +277,14 @@ TEST(Pretrain, Mistakes) {
     return UserErrorText([&] { Train(config); });
   };
   EXPECT_EQ(error([](PretrainConfig&) {}), "no error");
-  EXPECT_NE(error([](PretrainConfig& c) { c.target = "fitted"; }).find("--targets"),
+  EXPECT_NE(error([](PretrainConfig& c) { c.target = ValueTarget::kFitted; }).find("--targets"),
             std::string::npos);
   EXPECT_NE(error([](PretrainConfig& c) { c.batch = 3; }), "no error");
   EXPECT_NE(error([](PretrainConfig& c) { c.learning_rate = 0.0; }), "no error");
   EXPECT_NE(error([](PretrainConfig& c) { c.width = 0; }), "no error");
   EXPECT_NE(error([](PretrainConfig& c) {
-              c.control = "observation-only";
-              c.features = "selected";
+              c.control = PretrainControl::kObservationOnly;
+              c.features = FeatureSet::kSelected;
             }),
             "no error");
   EXPECT_NE(UserErrorText([] { PretrainConfig::For("shpe"); }), "no error");

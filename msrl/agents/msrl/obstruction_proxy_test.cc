@@ -97,14 +97,16 @@ void Feed(ObstructionProxy& proxy, const Composition& c, bool with_prediction = 
 
 TEST(ObstructionConfig, MistakesNameTheSetting) {
   const auto error = [](const char* assignment) {
-    ObstructionConfig config;
-    SetField(config, assignment);
-    return UserErrorText([&] { ObstructionProxy(kObservation, kFeatures, config, 1); });
+    return UserErrorText([&] {
+      ObstructionConfig config;
+      SetField(config, assignment);
+      ObstructionProxy(kObservation, kFeatures, config, 1);
+    });
   };
   EXPECT_EQ(error("obstruction_threshold=1.5"),
-            "setting 'obstruction_threshold' must be in [0, 1], got 1.5");
+            "setting 'obstruction_threshold' must be 0 to 1, got 1.5");
   EXPECT_EQ(error("obstruction_threshold=-0.1"),
-            "setting 'obstruction_threshold' must be in [0, 1], got -0.1");
+            "setting 'obstruction_threshold' must be 0 to 1, got -0.1");
   for (const char* key : {"tolerance", "width", "layers", "batch", "learning_rate", "update_every",
                           "memory", "min_each"}) {
     EXPECT_NE(error((StrCat("obstruction_", key, "=0")).c_str()).find(StrCat("obstruction_", key)),
@@ -115,7 +117,7 @@ TEST(ObstructionConfig, MistakesNameTheSetting) {
   for (const double edge : {0.0, 1.0}) {
     ObstructionConfig config;
     config.threshold = edge;
-    RequireValid(config);
+    RequireInRange(config);
   }
 }
 

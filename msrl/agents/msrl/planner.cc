@@ -11,8 +11,6 @@ namespace {
 
 enum Metric : std::size_t { kFutures, kOverride, kRealized };
 
-constexpr int kMaxFutures = Critic::kMaxCandidates - 1;
-
 int NumbersPerAction(const ActionSpec& action) {
   return action.kind == ActionKind::kDiscrete ? 1 : action.size;
 }

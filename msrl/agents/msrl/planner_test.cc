@@ -190,7 +190,7 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
       return static_cast<double>(
           KnownValues::Q(o, FirstFeature(z), static_cast<float>(a), discrete()));
     };
-    const double neutral = settings.fallback == "value" ? q(choice) : 0.0;
+    const double neutral = settings.fallback == Fallback::kValue ? q(choice) : 0.0;
     double best = choice;
     double best_score = -1e30;
     for (const double a : candidates) {
@@ -251,7 +251,7 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
   std::vector<PlannerSettings> variants(6, Settings());
-  variants[1].fallback = "zero";
+  variants[1].fallback = Fallback::kZero;
   variants[2].margin = 0.2;
   variants[3].beta = 0.0;
   variants[4].neighbours = 20;
@@ -408,7 +408,7 @@ TEST(PlannerSettings, ImpossibleOnesAreNamed) {
   const auto refusal = [](const auto& change) {
     PlannerSettings settings;
     change(settings);
-    return UserErrorText([&] { RequireValid(settings); });
+    return UserErrorText([&] { RequireInRange(settings); });
   };
   EXPECT_EQ(refusal([](PlannerSettings&) {}), "no error");
   const auto expect = [&](const char* name, const auto& change) {
