@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "msrl/cli/exit_request.h"
+#include "msrl/cli/field_options.h"
 #include "msrl/core/check.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/start_from.h"
@@ -187,8 +188,6 @@ void AddTrain(CLI::App& app) {
   const auto options = std::make_shared<TrainOptions>();
   command->add_option("--env", options->spec.env, "Environment")->required();
   command->add_option("--agent", options->spec.agent, "Agent")->required();
-  command->add_option("--steps", options->spec.steps, "Environment steps")->required();
-  command->add_option("--seed", options->spec.seed, "Seed (default 0)");
   command->add_option("--run", options->run, "Directory (default runs/ENV/AGENT/SEED)");
   command->add_option("--init", options->init,
                       "Branch (msrl pretrain --out) that the critic starts from");
@@ -197,13 +196,8 @@ void AddTrain(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--env-set", options->spec.env_settings, "key=value: option of the env")
       ->allow_extra_args(false);
-  command->add_option("--eval-every", options->spec.eval_every,
-                      "Steps between evaluations (default: a hundredth of all, or so many that "
-                      "evaluations have at most half as many steps as training)");
-  command->add_option("--eval-episodes", options->spec.eval_episodes,
-                      "Episodes per evaluation (default 10, or fewer for the same reason)");
-  command->add_option("--log-every", options->spec.log_every,
-                      "Steps between lines of metrics (default 1000)");
+  AddFieldOptions(*command, std::shared_ptr<RunSpec>(options, &options->spec));
+  command->get_option("--steps")->required();
   command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
   command->callback([options] { RunTrain(*options); });
 }

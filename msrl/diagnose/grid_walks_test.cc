@@ -8,7 +8,7 @@ namespace msrl::internal {
 namespace {
 
 World WorldOf(GridKind kind, Rng& rng) {
-  MicroGrid grid = MakeGrid("train", kind, rng);
+  MicroGrid grid = MakeGrid(Split::kTrain, kind, rng);
   return MakeWorld(grid.instance(), grid.phases(), 3);
 }
 

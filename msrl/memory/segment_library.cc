@@ -101,8 +101,8 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
   for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
   if (config_.policy == LibraryPolicy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
   if (n > config_.exact_limit) {
-    index_ =
-        std::make_unique<internal::ContextIndex>(config_.context_size, n, config_.policy == LibraryPolicy::kFifo);
+    index_ = std::make_unique<internal::ContextIndex>(config_.context_size, n,
+                                                      config_.policy == LibraryPolicy::kFifo);
   }
 }
 

@@ -129,7 +129,7 @@ void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
   }
   RunSpec changed = spec_;
   changed.steps = steps;
-  changed.Check();
+  RequireInRange(changed);
   WriteFileAtomically(path_ / kConfigFile, ToToml(changed, parts));
   WriteFileAtomically(path_ / "run.json", ToJson(changed, parts));
   spec_ = changed;

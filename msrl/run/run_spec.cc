@@ -12,11 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 2;
 
-// "key=value" of a field: its TOML literal without the quotes.
-std::string Assignment(const ConfigField& field) {
-  const Json value = Json::parse(field.value);
-  return field.key + "=" + (value.is_string() ? value.get<std::string>() : field.value);
-}
+std::string Assignment(const ConfigField& field) { return field.key + "=" + field.Text(); }
 
 // The fields with the settings put in. Settings have been accepted before.
 std::vector<ConfigField> Override(std::vector<ConfigField> fields,
@@ -77,21 +73,11 @@ Json SpecObject(const EnvSpec& spec) {
 
 }  // namespace
 
-void RunSpec::Check() const {
-  const auto require = [](bool good, std::string_view what, std::int64_t value,
-                          std::string_view wanted) {
-    if (!good) throw UserError(StrCat(what, " is ", value, "; it must be ", wanted));
-  };
-  require(steps >= 1 && steps <= 1'000'000'000'000, "the number of steps", steps, "1 to 1e12");
-  require(eval_every >= 0, "eval_every", eval_every, "at least 0");
-  require(eval_episodes >= 0 && eval_episodes <= 100'000, "eval_episodes", eval_episodes,
-          "0 to 100000");
-  require(log_every >= 1, "log_every", log_every, "at least 1");
-}
-
 std::uint64_t RunSpec::Fingerprint() const {
-  std::string text = StrCat(env, "\n", agent, "\n", seed, "\n", eval_every, "\n", eval_episodes,
-                            "\n", log_every, "\n");
+  std::string text = StrCat(env, "\n", agent, "\n");
+  for (const ConfigField& field : ListFields(*this)) {
+    if (field.key != "steps" && field.key != "init") text += field.Text() + "\n";
+  }
   for (const std::string& setting : env_settings) text += setting + "\n";
   text += "\n";
   for (const std::string& setting : agent_settings) text += setting + "\n";
@@ -120,8 +106,7 @@ EvaluationSchedule DefaultEvaluation(std::int64_t steps, int step_limit,
 }
 
 RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
-  spec.Check();
-  RunSpec resolved = spec;
+  RunSpec resolved = RequireInRange(spec);
   const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
   const AgentEntry& agent = parts.find_agent(spec.agent);
   MakeAgent(agent, env->spec(), spec.agent_settings, spec.seed);
@@ -143,11 +128,8 @@ RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
 std::string ToToml(const RunSpec& spec, const RunParts& parts) {
   std::string text =
       StrCat("# What this run is. A record: `msrl resume` reads run.json.\n[run]\nenv = ",
-             Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\nseed = ", spec.seed,
-             "\nsteps = ", spec.steps, "\neval_every = ", spec.eval_every,
-             "\neval_episodes = ", spec.eval_episodes, "\nlog_every = ", spec.log_every,
-             spec.init.empty() ? "" : "\ninit = " + Json(spec.init).dump(), "\n\n[env]\n");
-  text += ToToml(EnvFields(spec));
+             Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\n");
+  text += ToToml(ListFields(spec)) + "\n[env]\n" + ToToml(EnvFields(spec));
   text += "\n[agent]\n" + ToToml(parts.find_agent(spec.agent).options(spec.agent_settings));
   return text;
 }
@@ -170,12 +152,7 @@ std::string ToJson(const RunSpec& spec, const RunParts& parts) {
                    {"parameters", agent->parameter_count()},
                    {"lift", LiftKindName(agent->lift_kind())},
                    {"lift_id", CompactLift(agent->lift_kind())->id().ToString()}};
-  json["seed"] = spec.seed;
-  json["steps"] = spec.steps;
-  json["eval_every"] = spec.eval_every;
-  json["eval_episodes"] = spec.eval_episodes;
-  json["log_every"] = spec.log_every;
-  json["init"] = spec.init;
+  for (const ConfigField& field : ListFields(spec)) json[field.key] = Json::parse(field.value);
   return json.dump(2) + "\n";
 }
 
@@ -192,13 +169,14 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
     spec.env_settings = SettingsFrom(json.at("env").at("settings"));
     spec.agent = json.at("agent").at("id").get<std::string>();
     spec.agent_settings = SettingsFrom(json.at("agent").at("settings"));
-    spec.seed = json.at("seed").get<std::uint64_t>();
-    spec.steps = json.at("steps").get<std::int64_t>();
-    spec.eval_every = json.at("eval_every").get<std::int64_t>();
-    spec.eval_episodes = json.at("eval_episodes").get<int>();
-    spec.log_every = json.at("log_every").get<std::int64_t>();
-    spec.init = json.at("init").get<std::string>();
-    spec.Check();
+    for (const ConfigField& field : ListFields(spec)) {
+      const Json& value = json.at(field.key);
+      try {
+        SetField(spec, field.key, value.is_string() ? value.get<std::string>() : value.dump());
+      } catch (const UserError& error) {
+        throw UserError(StrCat(source, ": ", error.what()));
+      }
+    }
     if (spec.eval_every < 1 || spec.eval_episodes < 1) {
       throw UserError(StrCat(source, ": eval_every and eval_episodes must be at least 1"));
     }

@@ -16,19 +16,34 @@
 namespace msrl {
 
 struct RunSpec {
+  static constexpr std::int64_t kMaxSteps = 1'000'000'000'000;
+  static constexpr int kMaxEvalEpisodes = 100'000;
+
   std::string env;
   std::vector<std::string> env_settings;  // "key=value"
   std::string agent;
   std::vector<std::string> agent_settings;
   std::uint64_t seed = 0;
-  std::int64_t steps = 0;         // budget of environment steps, warm-up included
-  std::int64_t eval_every = 0;    // steps between evaluations; 0 at creation: see DefaultEvaluation
-  int eval_episodes = 0;          // per evaluation; 0 likewise
-  std::int64_t log_every = 1000;  // steps between lines of metrics.jsonl
-  std::string init;               // hash of the file that the agent starts from; empty: of nothing
+  std::int64_t steps = 0;
+  std::int64_t eval_every = 0;
+  int eval_episodes = 0;
+  std::int64_t log_every = 1000;
+  std::string init;
 
-  // UserError on impossible values.
-  void Check() const;
+  // All but environment and agent.
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("seed", seed, "seed of everything random", NotNegative());
+    visit("steps", steps, "environment steps, warm-up included", Between(1, kMaxSteps));
+    visit("eval_every", eval_every,
+          "steps between evaluations; 0: so that they have at most half as many steps as training",
+          Between(0, kMaxSteps));
+    visit("eval_episodes", eval_episodes, "episodes per evaluation; 0: up to 10, likewise",
+          Between(0, kMaxEvalEpisodes));
+    visit("log_every", log_every, "steps between lines of metrics", Between(1, kMaxSteps));
+    visit("init", init, "hash of the file that the agent starts from; empty: of nothing");
+  }
+
   // Equal if the runs do the same up to the shorter one's budget: all but `steps` goes in.
   std::uint64_t Fingerprint() const;
 };

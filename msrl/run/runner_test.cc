@@ -15,6 +15,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/memory/replay.h"
+#include "msrl/testing/config_fields.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -615,6 +616,32 @@ TEST(DefaultEvaluation, TakesAtMostHalfTheStepsOfTraining) {
   EXPECT_EQ(both.episodes, 99);
 }
 
+// Earlier versions wrote these into checkpoints.
+TEST(RunSpec, FingerprintsStay) {
+  RunSpec spec;
+  spec.env = "graph-motif";
+  spec.env_settings = {"split=train", "scale=0.0"};
+  spec.agent = "dqn";
+  spec.agent_settings = {"gamma=0.99"};
+  spec.seed = UINT64_MAX;
+  spec.steps = 5000;
+  spec.eval_every = 50;
+  spec.eval_episodes = 10;
+  EXPECT_EQ(Hex(spec.Fingerprint()), "49e97c88226ea2e0");
+  spec.init = "0123";
+  EXPECT_EQ(Hex(spec.Fingerprint()), "f01e8ed93c3be194");
+}
+
+TEST(RunSpec, FieldsKeepToTheirRanges) {
+  RunSpec defaults;
+  defaults.steps = 1;
+  testing::ExpectRangesHold("run", ListFields(defaults), [&](const std::string& assignment) {
+    RunSpec spec = defaults;
+    SetField(spec, assignment);
+    return ListFields(RequireInRange(spec));
+  });
+}
+
 TEST(RunSpec, JsonKeepsAResolvedSpec) {
   RunSpec spec;
   spec.env = "micro-grid";
@@ -638,7 +665,8 @@ TEST(RunSpec, JsonKeepsAResolvedSpec) {
   spec.seed = 1;
   EXPECT_NE(Resolve(spec).Fingerprint(), resolved.Fingerprint());
   spec.steps = 0;
-  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("number of steps is 0"), std::string::npos);
+  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("setting 'steps' must be 1 to"),
+            std::string::npos);
   spec.steps = 10;
   spec.env_settings = {"widht=5"};
   EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("did you mean 'width'?"), std::string::npos);

@@ -26,14 +26,16 @@ std::set<Index> PlacesOf(const PrefixSet& set, std::int32_t source) {
 TEST(PrefixSet, TheOracleTellsAnyNumberOfFamilies) {
   for (const int families : {1, 4, 5, 7}) {
     SCOPED_TRACE(families);
-    EpisodeFile file = Collect(
-        {.sources = {"graph-motif"}, .episodes = 2 * families, .targets = {"mc"}, .dead_slots = 0});
+    EpisodeFile file = Collect({.sources = {"graph-motif"},
+                                .episodes = 2 * families,
+                                .targets = {ValueTarget::kMonteCarlo},
+                                .dead_slots = 0});
     for (std::size_t k = 0; k < file.episodes.size(); ++k) {
       file.episodes[k].env = "family-" + std::to_string(k % static_cast<std::size_t>(families));
     }
     PrefixSetOptions options;
     options.oracle = Oracle::kInstance;
-    options.target = "mc";
+    options.target = ValueTarget::kMonteCarlo;
     const PrefixSet set = MakePrefixSet(file, options);
     EXPECT_EQ(std::ssize(set.sources), families);
     // four families or fewer have the same inputs, so that their results can be compared
