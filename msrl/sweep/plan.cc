@@ -215,7 +215,7 @@ class PlanBuilder {
         const RunSpec spec = At(method.line, what, [&] { return plan_.ResolvedSpecOf(run); });
         if (!method.init.empty() && !method.unaligned) {
           const std::string ours = ValueOf(spec.agent_settings, "lift");
-          const std::string theirs = plan_.FindBranch(method.init)->Config().lift;
+          const std::string_view theirs = EnumName(plan_.FindBranch(method.init)->Config().lift);
           if (ours != theirs) {
             Fail(method.line, StrCat(what, "its lift is '", ours, "', that of branch '",
                                      method.init, "' is '", theirs, "'"));

@@ -10,6 +10,7 @@
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/sweep/toml.h"
+#include "msrl/transfer/value_target.h"
 
 namespace msrl {
 namespace {
