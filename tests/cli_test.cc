@@ -373,7 +373,7 @@ TEST_F(CliTest, CriticValuesAndAblatedLiftsGoFromPretrainingToTraining) {
   ExpectUserError(start + whole + " --set lift=compact-no-action --run " + path("refused"),
                   "(compact)");
   ExpectUserError(pretrain + whole + " --set lift=full", "lift");
-  ExpectUserError("collect --targets critic --critic-steps 0 --out " + train, "critic steps");
+  ExpectUserError("collect --targets critic --critic-steps 0 --out " + train, "critic_steps");
   const Outcome own =
       Run("pretrain --set target=critic --critic-steps 50 --episodes 16 --updates 1");
   EXPECT_EQ(own.exit_code, 0) << own.err;

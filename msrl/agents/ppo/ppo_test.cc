@@ -468,7 +468,7 @@ TEST(Ppo, RefusesImpossibleSettings) {
   config.minibatch_size = 7;
   EXPECT_NE(UserErrorText([&] {
               Ppo(SmallSpec(ActionKind::kDiscrete, 3), config, 1);
-            }).find("divide rollout_steps"),
+            }).find("must divide 'rollout_steps'"),
             std::string::npos);
 }
 
