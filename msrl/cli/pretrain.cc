@@ -109,7 +109,8 @@ class PretrainCommand {
       EpisodeFile file = ReadEpisodes(path);
       const auto made = file.attributes.find("split");
       if (made == file.attributes.end() || made->second != EnumName(split)) {
-        throw UserError(StrCat(path, ": its instances are not of the split '", EnumName(split), "'"));
+        throw UserError(
+            StrCat(path, ": its instances are not of the split '", EnumName(split), "'"));
       }
       return file;
     }

@@ -168,8 +168,7 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
       options.sources.empty() ? SourceFamilies() : options.sources;
   RequireValid(options, sources);
   const std::string split(EnumName(options.split));
-  const std::string env_options[] = {"split=" + split,
-                                     StrCat("dead_slots=", options.dead_slots)};
+  const std::string env_options[] = {"split=" + split, StrCat("dead_slots=", options.dead_slots)};
   std::vector<std::unique_ptr<Env>> envs;
   for (const std::string& source : sources) envs.push_back(MakeEnv(source, env_options));
 
@@ -191,7 +190,8 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
     Rng rng(options.seed, StrCat("collect/", split, "/", sources[which], "/",
                                  static_cast<std::size_t>(k) / sources.size()));
     const std::uint64_t episode_seed = rng.NextU64();
-    file.episodes.push_back(Play(*envs[which], episode_seed, rng, Wanted(options, ValueTarget::kExpert)));
+    file.episodes.push_back(
+        Play(*envs[which], episode_seed, rng, Wanted(options, ValueTarget::kExpert)));
     if (Wanted(options, ValueTarget::kMonteCarlo)) AddMonteCarlo(file.episodes.back(), file.gamma);
     parts.Write(file);
     if (progress) progress("episodes", k + 1, options.episodes);

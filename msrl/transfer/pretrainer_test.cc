@@ -25,12 +25,12 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
     checkpoint_ = std::filesystem::path(::testing::TempDir()) /
                   StrCat("pretrainer_test_", GetParam(), ".safetensors");
     std::filesystem::remove(checkpoint_);
-    for (const char* split : {"train", "held-out"}) {
+    for (const Split split : EnumValues<Split>()) {
       CollectOptions options;
       options.episodes = 24;
       options.split = split;
       options.targets = entry_.targets(settings_);
-      (std::string_view(split) == "train" ? train_ : held_out_) = Collect(options);
+      (split == Split::kTrain ? train_ : held_out_) = Collect(options);
     }
     pretrainer_ = entry_.prepare(settings_, train_, held_out_);
     job_ = Job(5);

@@ -83,8 +83,10 @@ struct PretrainConfig {
     visit("difference", difference, "weight of the difference term", NotNegative());
     visit("max_gap", max_gap, "most steps between the prefixes of a pair", AtLeast(1));
     visit("gap_one_share", gap_one_share, "share of pairs that are one step apart", Between(0, 1));
-    visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode", AtLeast(1));
-    visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set", NotNegative());
+    visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode",
+          AtLeast(1));
+    visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set",
+          NotNegative());
     visit("silence", silence, "zero weights for inputs that are never active");
   }
 };

@@ -302,7 +302,7 @@ TEST(Pretrain, TheObjectiveBringsItsDefaults) {
   EXPECT_EQ(configure({"objective=shape"}).difference, 100.0);
   // whatever the order
   EXPECT_EQ(configure({"difference=3", "objective=shape", "width=8"}).difference, 3.0);
-  EXPECT_EQ(configure({"difference=3", "objective=shape", "width=8"}).target, "expert");
+  EXPECT_EQ(configure({"difference=3", "objective=shape", "width=8"}).target, ValueTarget::kExpert);
 }
 
 TEST(Pretrain, ThePapersFigures) {
