@@ -357,7 +357,7 @@ TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
   mistake(Train("graph-motiv", "random", 1000, "b"), "did you mean 'graph-motif'?");
   mistake({"train", "--env", "graph-motif", "--agent", "randm", "--steps", "9", "--run", Dir("b")},
           "did you mean 'random'?");
-  mistake(Train("graph-motif", "random", 0, "b"), "number of steps is 0");
+  mistake(Train("graph-motif", "random", 0, "b"), "setting 'steps' must be 1 to");
   Arguments arguments = Train("graph-motif", "random", 1000, "b");
   arguments.insert(arguments.end(), {"--set", "rate=1"});
   mistake(arguments, "unknown setting 'rate'");

@@ -153,7 +153,6 @@ class SegmentLibrary {
                                  const LibraryLoadOptions& options = {});
 
  private:
-
   std::int64_t Check(std::int64_t slot) const;
   double Value(std::int64_t slot) const {
     return reward_sum_.data[slot] / static_cast<double>(length_.data[slot]);

@@ -136,8 +136,7 @@ TEST(PlanTest, WhatEnvironmentsAndAgentsRefuseIsSaidWithItsLine) {
        "branch 'shape' is aligned; take out unaligned = true"},
       {"agent = \"sac\"", "agent = \"sac\"\ninit = \"shape\"",
        "my.toml:30: method 'sac': agent 'sac' has no matrix-value branch"},
-      {"agent = \"sac\"", "agent = \"dqn\"",
-       "my.toml:34: method 'sac': setting 'hidden_width' must be 1 to 8192, got -4"},
+      {"agent = \"sac\"", "agent = \"dqn\"", "my.toml:30: method 'sac' in 'reacher': "},
       {"episodes = 100", "targets = [\"mc\"]", "which [source] targets does not name"},
   };
   for (const Mistake& mistake : mistakes) {

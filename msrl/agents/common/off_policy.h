@@ -25,14 +25,17 @@ struct OffPolicyConfig {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("hidden_layers", hidden_layers, "hidden layers of every network", Between(0, kMaxHiddenLayers));
+    visit("hidden_layers", hidden_layers, "hidden layers of every network",
+          Between(0, kMaxHiddenLayers));
     visit("hidden_width", hidden_width, "width of the hidden layers", Between(1, kMaxHiddenWidth));
     visit("batch_size", batch_size, "transitions per update", Positive());
     visit("replay_size", replay_size, "states kept in the replay", AtLeast(2));
-    visit("random_steps", random_steps, "uniformly random steps before the first update", Positive());
+    visit("random_steps", random_steps, "uniformly random steps before the first update",
+          Positive());
     visit("updates_per_step", updates_per_step, "updates per environment step", Positive());
     visit("gamma", gamma, "discount", Between(0, 1).OpenAbove());
-    visit("tau", tau, "share of the network in its target at every target update", Between(0, 1).OpenBelow());
+    visit("tau", tau, "share of the network in its target at every target update",
+          Between(0, 1).OpenBelow());
     visit("critic_layer_norm", critic_layer_norm, "normalise the hidden layers of the critics");
   }
 };

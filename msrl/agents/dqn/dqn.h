@@ -25,8 +25,10 @@ struct DqnConfig : OffPolicyConfig {
     OffPolicyConfig::Fields(visit);
     visit("learning_rate", learning_rate, "Adam step size", Positive());
     visit("double_q", double_q, "whether the online network chooses the successor's action");
-    visit("epsilon_start", epsilon_start, "share of random actions after the random steps", Between(0, 1));
-    visit("epsilon_end", epsilon_end, "share of random actions at the end of the decay", Between(0, 1));
+    visit("epsilon_start", epsilon_start, "share of random actions after the random steps",
+          Between(0, 1));
+    visit("epsilon_end", epsilon_end, "share of random actions at the end of the decay",
+          Between(0, 1));
     visit("epsilon_steps", epsilon_steps, "steps of the linear decay", Positive());
   }
 };

@@ -20,15 +20,14 @@ double Rounded(double value) { return std::round(1e3 * value) / 1e3; }
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
   RequireInRange(settings);
   if (!settings.matrix) return std::nullopt;
-  return BranchSettings{
-      .lift = CompactLift(settings.lift),
-      .features = MatrixFeatureOptions::Of(settings.features),
-      .shape = {.width = settings.branch_width, .layers = settings.branch_layers},
-      .hidden_input = settings.branch_hidden,
-      .trained = settings.init_mode != InitMode::kFrozen,
-      .rate = settings.branch_rate,
-      .anchor = settings.init_mode == InitMode::kAnchored ? settings.anchor : 0.0,
-      .residual_scale = settings.residual_scale};
+  return BranchSettings{.lift = CompactLift(settings.lift),
+                        .features = MatrixFeatureOptions::Of(settings.features),
+                        .shape = {.width = settings.branch_width, .layers = settings.branch_layers},
+                        .hidden_input = settings.branch_hidden,
+                        .trained = settings.init_mode != InitMode::kFrozen,
+                        .rate = settings.branch_rate,
+                        .anchor = settings.init_mode == InitMode::kAnchored ? settings.anchor : 0.0,
+                        .residual_scale = settings.residual_scale};
 }
 
 Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,

@@ -39,15 +39,19 @@ struct MsrlSettings {
     visit("matrix", matrix, "whether the critic sees Z");
     visit("lift", lift, "what Z is made of", kCompactLifts);
     visit("features", features, "what networks see of Z");
-    visit("branch_width", branch_width, "width of the branch's hidden layers", Between(1, BranchShape::kMaxWidth));
-    visit("branch_layers", branch_layers, "hidden layers of the branch", Between(1, BranchShape::kMaxLayers));
+    visit("branch_width", branch_width, "width of the branch's hidden layers",
+          Between(1, BranchShape::kMaxWidth));
+    visit("branch_layers", branch_layers, "hidden layers of the branch",
+          Between(1, BranchShape::kMaxLayers));
     visit("branch_hidden", branch_hidden, "whether R sees h(Z)");
-    visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's", NotNegative());
+    visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's",
+          NotNegative());
     visit("branch_scale", branch_scale, "factor of F when a branch is taken over", AnyNumber());
     visit(
         "max_amplitude", max_amplitude,
         "F of a branch that is taken over is scaled down to this amplitude over the random steps; "
-        "0: never", NotNegative());
+        "0: never",
+        NotNegative());
     visit("residual_scale", residual_scale, "factor of R's last layer at the start", AnyNumber());
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "

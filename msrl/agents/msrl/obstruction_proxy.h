@@ -46,17 +46,23 @@ struct ObstructionConfig {
     visit("obstruction_threshold", threshold,
           "candidates are kept up to this probability of not being realizable", Between(0, 1));
     visit("obstruction_tolerance", tolerance,
-          "largest error of a geometry slot with which a predicted outcome still holds", Positive());
+          "largest error of a geometry slot with which a predicted outcome still holds",
+          Positive());
     visit("obstruction_width", width, "width of the proxy's hidden layers", Between(1, 4096));
     visit("obstruction_layers", layers, "hidden layers of the proxy", Between(1, 8));
-    visit("obstruction_batch", batch, "compositions per update, half of them obstructed", Between(2, 65'536));
+    visit("obstruction_batch", batch, "compositions per update, half of them obstructed",
+          Between(2, 65'536));
     visit("obstruction_learning_rate", learning_rate, "Adam step size of the proxy", Positive());
-    visit("obstruction_weight_decay", weight_decay, "decoupled weight decay of the proxy", Between(0, 1000));
-    visit("obstruction_update_every", update_every, "environment steps per update of the proxy", Positive());
-    visit("obstruction_memory", memory, "compositions with known outcome that are kept", Between(4, 10'000'000));
+    visit("obstruction_weight_decay", weight_decay, "decoupled weight decay of the proxy",
+          Between(0, 1000));
+    visit("obstruction_update_every", update_every, "environment steps per update of the proxy",
+          Positive());
+    visit("obstruction_memory", memory, "compositions with known outcome that are kept",
+          Between(4, 10'000'000));
     visit("obstruction_min_each", min_each,
           "obstructed and realizable compositions before the first update", Positive());
-    visit("obstruction_min_updates", min_updates, "updates before the proxy removes anything", Between(0, 1e9));
+    visit("obstruction_min_updates", min_updates, "updates before the proxy removes anything",
+          Between(0, 1e9));
   }
 };
 

@@ -46,13 +46,16 @@ struct PlannerSettings {
     visit("library_policy", library_policy, "which segments a full library keeps");
     visit("lookahead", lookahead, "when actions are scored by the futures that the library offers");
     visit("beta", beta, "weight of the best future", NotNegative());
-    visit("neighbours", neighbours, "segments that are looked at per step", Between(1, Critic::kMaxCandidates - 1));
-    visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry", Positive());
+    visit("neighbours", neighbours, "segments that are looked at per step",
+          Between(1, Critic::kMaxCandidates - 1));
+    visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry",
+          Positive());
     visit("action_radius", action_radius,
           "how near its first action must be, root mean square per dimension", NotNegative());
     visit("fallback", fallback,
           "what an action without a future gets: U = 0, or the value of the policy's choice");
-    visit("margin", margin, "by how much a candidate's score must beat the policy's choice", NotNegative());
+    visit("margin", margin, "by how much a candidate's score must beat the policy's choice",
+          NotNegative());
     visit("obstruction", obstruction, "filter futures by the obstruction proxy");
     proxy.Fields(visit);
   }

@@ -31,10 +31,12 @@ struct PpoConfig {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("hidden_layers", hidden_layers, "hidden layers of policy and value network", Between(0, kMaxHiddenLayers));
+    visit("hidden_layers", hidden_layers, "hidden layers of policy and value network",
+          Between(0, kMaxHiddenLayers));
     visit("hidden_width", hidden_width, "width of the hidden layers", Between(1, kMaxHiddenWidth));
     visit("rollout_steps", rollout_steps, "steps between updates", Positive());
-    visit("minibatch_size", minibatch_size, "steps per gradient step; divides rollout_steps", AtLeast(2));
+    visit("minibatch_size", minibatch_size, "steps per gradient step; divides rollout_steps",
+          AtLeast(2));
     visit("epochs", epochs, "passes over the steps of a rollout", Positive());
     visit("learning_rate", learning_rate, "Adam step size", Positive());
     visit("gamma", gamma, "discount", Between(0, 1));
@@ -43,7 +45,8 @@ struct PpoConfig {
     visit("clip_value", clip_value, "whether values are clipped like ratios");
     visit("value_weight", value_weight, "weight of the value loss", NotNegative());
     visit("entropy_weight", entropy_weight, "weight of the entropy bonus", NotNegative());
-    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm", Positive());
+    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm",
+          Positive());
     visit("normalize_observations", normalize_observations, "by running mean and deviation");
     visit("normalize_rewards", normalize_rewards, "by the deviation of the running return");
   }

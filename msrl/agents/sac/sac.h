@@ -20,9 +20,11 @@ struct SacConfig : OffPolicyConfig {
   void Fields(V&& visit) {
     OffPolicyConfig::Fields(visit);
     visit("actor_learning_rate", actor_learning_rate, "Adam step size of the policy", Positive());
-    visit("critic_learning_rate", critic_learning_rate, "Adam step size of the critics", Positive());
+    visit("critic_learning_rate", critic_learning_rate, "Adam step size of the critics",
+          Positive());
     visit("alpha_learning_rate", alpha_learning_rate, "Adam step size of log alpha", Positive());
-    visit("initial_alpha", initial_alpha, "temperature at the start (rewards are normalised)", Positive());
+    visit("initial_alpha", initial_alpha, "temperature at the start (rewards are normalised)",
+          Positive());
     visit("target_entropy_per_action", target_entropy_per_action,
           "wanted entropy of the policy, times the number of action dimensions", AnyNumber());
     visit("learn_alpha", learn_alpha, "whether the temperature follows the target entropy");

@@ -18,12 +18,15 @@ struct Td3Config : OffPolicyConfig {
   void Fields(V&& visit) {
     OffPolicyConfig::Fields(visit);
     visit("actor_learning_rate", actor_learning_rate, "Adam step size of the policy", Positive());
-    visit("critic_learning_rate", critic_learning_rate, "Adam step size of the critics", Positive());
-    visit("exploration_noise", exploration_noise,
-          "standard deviation added to actions in training", NotNegative());
-    visit("target_noise", target_noise, "standard deviation of target policy smoothing", NotNegative());
+    visit("critic_learning_rate", critic_learning_rate, "Adam step size of the critics",
+          Positive());
+    visit("exploration_noise", exploration_noise, "standard deviation added to actions in training",
+          NotNegative());
+    visit("target_noise", target_noise, "standard deviation of target policy smoothing",
+          NotNegative());
     visit("target_noise_limit", target_noise_limit, "bound on the smoothing noise", NotNegative());
-    visit("policy_delay", policy_delay, "critic updates per update of policy and targets", Positive());
+    visit("policy_delay", policy_delay, "critic updates per update of policy and targets",
+          Positive());
   }
 };
 
