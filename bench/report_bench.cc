@@ -11,6 +11,7 @@
 #include <string>
 
 #include "msrl/core/rng.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/report/analysis.h"
 #include "msrl/report/fairness.h"
 #include "msrl/report/page_data.h"
@@ -78,7 +79,7 @@ int main(int argc, char** argv) {
   const double made = Seconds();
   const RunRecords records = msrl::report::ReadRunRecords(folder);
   const double read = Seconds();
-  const Analysis analysis = msrl::report::Analyse(records);
+  const Analysis analysis = msrl::report::Analyse(records, msrl::BuiltinEnvs());
   const double analysed = Seconds();
   const auto fairness = msrl::report::CheckFairness(records, analysis);
   std::size_t bytes = 0;

@@ -18,7 +18,7 @@ void Train(benchmark::State& state, const std::string& agent_id, const std::stri
   const std::vector<std::string> settings = {StrCat("hidden_width=", state.range(0)),
                                              StrCat("batch_size=", state.range(1)),
                                              StrCat("random_steps=", kWarmUp)};
-  const auto agent = MakeAgent(FindAgent(agent_id), env->spec(), settings, 0);
+  const auto agent = MakeAgent(BuiltinAgents().Find(agent_id), env->spec(), settings, 0);
   EpisodeTracker tracker(env->spec(), *agent);
   ActionBuffer action(env->spec().action);
   Rng policy(0, "policy");

@@ -148,7 +148,7 @@ TEST_F(ReportCommandTest, ExhibitsOfARealRun) {
                   "100",
                   "--eval-episodes",
                   "2"};
-  for (const std::string& setting : FindAgent("msrl").quick) {
+  for (const std::string& setting : BuiltinAgents().Find("msrl").quick) {
     train.insert(train.end(), {"--set", setting});
   }
   ASSERT_EQ(Run(train), 0) << Err();

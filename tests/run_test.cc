@@ -62,7 +62,7 @@ struct AgentInEnv {
 
 std::vector<AgentInEnv> AgentsInEnvs() {
   std::vector<AgentInEnv> all;
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     for (const std::string& env : kEnvs) {
       const bool discrete = MakeEnv(env)->spec().action.kind == ActionKind::kDiscrete;
       if (discrete ? !entry.discrete : !entry.continuous) continue;
@@ -118,7 +118,7 @@ class RunCommandTest : public ::testing::Test {
 
   // Learners get fewer steps: theirs take longer.
   static std::int64_t Steps(const std::string& agent) {
-    return FindAgent(agent).quick.empty() ? kSteps : kSteps / 10;
+    return BuiltinAgents().Find(agent).quick.empty() ? kSteps : kSteps / 10;
   }
   Arguments Train(const std::string& env, const std::string& agent, std::int64_t steps,
                   const std::string& name, const std::string& seed = "3",
@@ -135,7 +135,7 @@ class RunCommandTest : public ::testing::Test {
     add("--log-every", std::to_string(all / 30));
     add("--checkpoint-every",
         checkpoint_every.empty() ? std::to_string(all / 20) : checkpoint_every);
-    for (const std::string& setting : FindAgent(agent).quick) add("--set", setting);
+    for (const std::string& setting : BuiltinAgents().Find(agent).quick) add("--set", setting);
     return arguments;
   }
   fs::path NewestCheckpoint(const std::string& name) const {
@@ -256,7 +256,7 @@ TEST_F(RunCommandTest, EqualSeedsEqualFiles) {
 
 TEST_F(RunCommandTest, ALearningRateThatIsFarTooHighIsFoundOut) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
-    for (const ConfigField& field : FindAgent(agent).options({})) {
+    for (const ConfigField& field : BuiltinAgents().Find(agent).options({})) {
       // a temperature may be 0 for ever, which is a number
       if (!field.key.ends_with("learning_rate") || field.key == "alpha_learning_rate") continue;
       SCOPED_TRACE(field.key);
@@ -353,7 +353,7 @@ TEST_F(RunCommandTest, FinishedRunsAndMistakes) {
   const auto mistake = [&](const Arguments& arguments, const std::string& what) {
     ExpectMistake(arguments, what);
   };
-  mistake(Train("graph-motif", "random", 1000, "a"), "msrl resume " + Dir("a"));
+  mistake(Train("graph-motif", "random", 1000, "a"), "resume " + Dir("a"));
   mistake(Train("graph-motiv", "random", 1000, "b"), "did you mean 'graph-motif'?");
   mistake({"train", "--env", "graph-motif", "--agent", "randm", "--steps", "9", "--run", Dir("b")},
           "did you mean 'random'?");
@@ -495,7 +495,7 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
   EXPECT_EQ(json.at("returns").size(), 3u);
   EXPECT_EQ(json.at("mean_return"), 0.0);  // who stands still reaches nothing
   EXPECT_EQ(Run({"agents"}), 0);
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     EXPECT_NE(Out().find(entry.id), std::string::npos);
   }
   EXPECT_EQ(Run({"config", "random"}), 0);
@@ -504,7 +504,7 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
 
 TEST_F(RunCommandTest, EveryAgentHasAPageWithItsSettingsAndMetrics) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
-    const AgentEntry& entry = FindAgent(agent);
+    const AgentEntry& entry = BuiltinAgents().Find(agent);
     const auto read = [](const std::string& name) {
       return Slurp(fs::path(MSRL_SOURCE_DIR) / "docs/agents" / (name + ".md"));
     };

@@ -64,7 +64,7 @@ TEST(MetricMeans, AveragesAndStartsAnew) {
 }
 
 TEST(EpisodeTracker, AccumulatesWhatDescribeGives) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = MakeEnv(entry.id);
     EpisodeTracker tracker(env->spec(), CompactLift());
     RandomAgent agent(env->spec(), {}, 1);
@@ -129,15 +129,15 @@ TEST(EpisodeTracker, DoesNotAllocate) {
 }
 
 TEST(Agents, MistakesAreNamed) {
-  EXPECT_NE(UserErrorText([] { FindAgent("randm"); }).find("did you mean 'random'?"),
+  EXPECT_NE(UserErrorText([] { BuiltinAgents().Find("randm"); }).find("did you mean 'random'?"),
             std::string::npos);
   const auto env = MakeEnv("graph-motif");
   const std::vector<std::string> settings{"speed=3"};
   EXPECT_NE(UserErrorText([&] {
-              MakeAgent(FindAgent("still"), env->spec(), settings, 1);
+              MakeAgent(BuiltinAgents().Find("still"), env->spec(), settings, 1);
             }).find("unknown setting 'speed'"),
             std::string::npos);
-  AgentEntry picky = FindAgent("still");
+  AgentEntry picky = BuiltinAgents().Find("still");
   picky.discrete = false;
   EXPECT_EQ(UserErrorText([&] { MakeAgent(picky, env->spec(), {}, 1); }),
             "agent 'still' needs continuous actions, those of 'graph-motif' are discrete");

@@ -123,7 +123,7 @@ class Loop {
 
 template <typename Check>
 void ForAll(const Check& check) {
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     for (const std::string& id : kEnvs) {
       if (!Fits(entry, MakeEnv(id)->spec())) continue;
       SCOPED_TRACE(entry.id + " in " + id);
@@ -241,7 +241,7 @@ TEST(AgentContract, ALoadedAgentGoesOnBitForBit) {
 }
 
 TEST(AgentContract, DefaultsAndQuickSettingsExist) {
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     EXPECT_FALSE(entry.description.empty());
     EXPECT_TRUE(entry.discrete || entry.continuous) << entry.id;
     EXPECT_EQ(entry.options({}).size(), entry.options(entry.quick).size());
@@ -250,7 +250,7 @@ TEST(AgentContract, DefaultsAndQuickSettingsExist) {
 }
 
 TEST(AgentContract, SettingsKeepToTheirRanges) {
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     testing::ExpectRangesHold(entry.id, entry.options({}), [&](const std::string& assignment) {
       return entry.options(std::span(&assignment, 1));
     });

@@ -112,7 +112,7 @@ std::unique_ptr<Agent> Train(const AgentEntry& entry, Env& env, double gamma) {
 // Calls check(agent, env) for every learner that fits, after training.
 template <typename Check>
 void ForAllLearners(const std::unique_ptr<Env>& env, double gamma, const Check& check) {
-  for (const AgentEntry& entry : Agents()) {
+  for (const AgentEntry& entry : BuiltinAgents()) {
     const bool discrete = env->spec().action.kind == ActionKind::kDiscrete;
     if (entry.quick.empty() || (discrete ? !entry.discrete : !entry.continuous)) continue;
     SCOPED_TRACE(entry.id + " in " + env->spec().id);

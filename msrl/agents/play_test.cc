@@ -25,7 +25,7 @@ BatchEnv MakeBatch(const std::string& id, int count, int threads = 1) {
 }
 
 std::unique_ptr<Agent> Make(const std::string& id, const EnvSpec& spec) {
-  return MakeAgent(FindAgent(id), spec, FindAgent(id).quick, 1);
+  return MakeAgent(BuiltinAgents().Find(id), spec, BuiltinAgents().Find(id).quick, 1);
 }
 
 std::string Text(const PlayedStep& step) {

@@ -35,8 +35,8 @@ AgentEntry MsrlEntry(std::string id, std::string over, std::string description, 
 
 }  // namespace
 
-const std::vector<AgentEntry>& Agents() {
-  static const std::vector<AgentEntry> agents{
+const AgentRegistry& BuiltinAgents() {
+  static const AgentRegistry agents({
       MakeAgentEntry<RandomAgent, FixedConfig>(
           "random", "Uniform random actions: what the task gives without a policy",
           /*discrete=*/true, /*continuous=*/true),
@@ -65,23 +65,14 @@ const std::vector<AgentEntry>& Agents() {
           "ppo", "Proximal policy optimisation with generalised advantages",
           /*discrete=*/true, /*continuous=*/true,
           {"hidden_width=16", "rollout_steps=64", "minibatch_size=16", "epochs=2"}),
-  };
+  });
   return agents;
 }
 
-const AgentEntry& FindAgent(std::string_view id) {
-  std::vector<std::string> known;
-  for (const AgentEntry& entry : Agents()) {
-    if (entry.id == id) return entry;
-    known.push_back(entry.id);
-  }
-  throw UserError(StrCat("unknown agent '", id, "'", DidYouMean(id, known), " (see msrl agents)"));
-}
-
-void RequireTakes(const AgentEntry& entry, std::string_view kind) {
+void RequireTakes(const AgentRegistry& agents, const AgentEntry& entry, std::string_view kind) {
   if (std::find(entry.takes.begin(), entry.takes.end(), kind) != entry.takes.end()) return;
   std::string takers;
-  for (const AgentEntry& other : Agents()) {
+  for (const AgentEntry& other : agents) {
     if (std::find(other.takes.begin(), other.takes.end(), kind) == other.takes.end()) continue;
     takers += StrCat(takers.empty() ? "" : ", ", other.id);
   }

@@ -1,4 +1,4 @@
-// The list of all agents. A new one is a row here, and is tested by being listed.
+// Agents by their ids.
 #ifndef MSRL_AGENTS_REGISTRY_H_
 #define MSRL_AGENTS_REGISTRY_H_
 
@@ -8,11 +8,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "msrl/agents/agent.h"
 #include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
+#include "msrl/core/registry.h"
 #include "msrl/env/spec.h"
 
 namespace msrl {
@@ -42,9 +44,6 @@ struct AgentEntry {
   std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
 };
 
-// UserError unless the agent can start from artefacts of this kind.
-void RequireTakes(const AgentEntry& entry, std::string_view kind);
-
 // The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed).
 template <typename ConcreteAgent, typename Config>
 AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete, bool continuous,
@@ -70,14 +69,28 @@ AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete
   return entry;
 }
 
-const std::vector<AgentEntry>& Agents();
-
-// UserError that names the nearest id.
-const AgentEntry& FindAgent(std::string_view id);
-
 // entry.make, but a UserError if the agent can't choose actions of this kind.
 std::unique_ptr<Agent> MakeAgent(const AgentEntry& entry, const EnvSpec& spec,
                                  std::span<const std::string> settings, std::uint64_t seed);
+
+class AgentRegistry : public Registry<AgentEntry> {
+ public:
+  explicit AgentRegistry(std::vector<AgentEntry> entries = {})
+      : Registry("agent", std::move(entries)) {}
+
+  // MakeAgent of the row.
+  std::unique_ptr<Agent> Make(std::string_view id, const EnvSpec& spec,
+                              std::span<const std::string> settings, std::uint64_t seed) const {
+    return MakeAgent(Find(id), spec, settings, seed);
+  }
+};
+
+// UserError that names those that do, unless the agent can start from artefacts of this kind.
+void RequireTakes(const AgentRegistry& agents, const AgentEntry& entry, std::string_view kind);
+
+// The list of all agents that come with msrl. A new one is a row here, and is tested by being
+// listed.
+const AgentRegistry& BuiltinAgents();
 
 }  // namespace msrl
 

@@ -1,5 +1,3 @@
-#include "msrl/cli/agents.h"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,8 +5,9 @@
 #include <vector>
 
 #include "msrl/agents/registry.h"
+#include "msrl/cli/commands.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct ConfigOptions {
@@ -16,18 +15,18 @@ struct ConfigOptions {
   std::vector<std::string> settings;
 };
 
-void PrintAgents() {
-  for (const AgentEntry& entry : Agents()) {
+void PrintAgents(const Program& program) {
+  for (const AgentEntry& entry : program.registries.agents) {
     const char* actions = entry.discrete && entry.continuous ? "any actions"
                           : entry.discrete                   ? "discrete"
                                                              : "continuous";
     fmt::print("{:<12} {:<12} {}\n", entry.id, actions, entry.description);
   }
-  fmt::print("\nmsrl config AGENT shows the settings of one.\n");
+  fmt::print("\n{} config AGENT shows the settings of one.\n", program.name);
 }
 
-void PrintConfig(const ConfigOptions& options) {
-  const AgentEntry& entry = FindAgent(options.agent);
+void PrintConfig(const ConfigOptions& options, const Program& program) {
+  const AgentEntry& entry = program.registries.agents.Find(options.agent);
   const std::vector<ConfigField> fields = entry.options(options.settings);
   fmt::print("# {}: {}\n[agent]\n{}", entry.id, entry.description,
              fields.empty() ? "# no settings\n" : ToToml(fields));
@@ -35,17 +34,16 @@ void PrintConfig(const ConfigOptions& options) {
 
 }  // namespace
 
-void AddAgents(CLI::App& app) {
-  app.add_subcommand("agents", "List the agents")->callback(PrintAgents);
+void AddAgents(CLI::App& app, const Program& program) {
+  app.add_subcommand("agents", "List the agents")->callback([&program] { PrintAgents(program); });
 }
 
-void AddConfig(CLI::App& app) {
+void AddConfig(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("config", "Show the settings of an agent, as TOML");
   const auto options = std::make_shared<ConfigOptions>();
   command->add_option("AGENT", options->agent, "Agent")->required();
-  command->add_option("--set", options->settings, "key=value: show with this setting")
-      ->allow_extra_args(false);
-  command->callback([options] { PrintConfig(*options); });
+  AddSettings(*command, options->settings, "key=value: show with this setting");
+  command->callback([options, &program] { PrintConfig(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,4 +1,4 @@
-#include "msrl/cli/collect.h"
+#include "msrl/transfer/collect.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/cli/field_options.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
-#include "msrl/transfer/collect.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct CollectArguments {
@@ -20,16 +20,16 @@ struct CollectArguments {
   std::string out;
 };
 
-void RunCollect(const CollectArguments& arguments) {
+void RunCollect(const CollectArguments& arguments, const Program& program) {
   if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
   }
   ProgressLine line("collect");
-  const EpisodeFile file =
-      Collect(arguments.options, [&line](std::string_view stage, int done, int total) {
-        line.Begin(StrCat("collect ", stage));
-        line.Show(done, total);
-      });
+  const EpisodeFile file = Collect(arguments.options, program.registries.envs,
+                                   [&line](std::string_view stage, int done, int total) {
+                                     line.Begin(StrCat("collect ", stage));
+                                     line.Show(done, total);
+                                   });
   WriteEpisodes(arguments.out, file);
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {
@@ -45,7 +45,7 @@ void RunCollect(const CollectArguments& arguments) {
 
 }  // namespace
 
-void AddCollect(CLI::App& app) {
+void AddCollect(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand(
       "collect", "Play the source families and write episodes with values to a file");
   command->footer(
@@ -56,7 +56,7 @@ void AddCollect(CLI::App& app) {
   const auto arguments = std::make_shared<CollectArguments>();
   command->add_option("--out", arguments->out, "File to write (.h5)")->required();
   AddFieldOptions(*command, std::shared_ptr<CollectOptions>(arguments, &arguments->options));
-  command->callback([arguments] { RunCollect(*arguments); });
+  command->callback([arguments, &program] { RunCollect(*arguments, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,5 +1,3 @@
-#include "msrl/cli/describe.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/core/patterns.h"
 #include "msrl/core/segment.h"
 #include "msrl/datasets/trajectory_file.h"
 #include "msrl/files/npy.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct DescribeOptions {
@@ -200,7 +199,7 @@ void AddDescribe(CLI::App& app) {
       "FILE holds one trajectory per line,\n"
       "  {\"x\": [[...] T+1 rows], \"a\": [[...] T rows], \"r\": [T numbers]}\n"
       "with states x and actions a already embedded as vectors (.jsonl), or rows of\n"
-      "  episode,t,x0,...,a0,...,r  (.csv), or episodes of msrl collect (.h5).\n"
+      "  episode,t,x0,...,a0,...,r  (.csv), or episodes of the command collect (.h5).\n"
       "See docs/file-formats.md.");
   const auto options = std::make_shared<DescribeOptions>();
   command->add_option("FILE", options->file, "Trajectories (.jsonl, .csv or .h5)")->required();
@@ -212,4 +211,4 @@ void AddDescribe(CLI::App& app) {
   command->callback([options] { RunDescribe(*options); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

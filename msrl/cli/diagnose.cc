@@ -1,5 +1,3 @@
-#include "msrl/cli/diagnose.h"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/config.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/figures.h"
 #include "msrl/files/atomic_file.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct DiagnoseOptions {
@@ -113,11 +112,11 @@ void AddDiagnose(CLI::App& app) {
   command->footer(footer);
   const auto options = std::make_shared<DiagnoseOptions>();
   command->add_option("FAMILY", options->families, "Families to diagnose");
-  command->add_option("--set", options->settings, "key=value")->allow_extra_args(false);
+  AddSettings(*command, options->settings, "key=value");
   command->add_option("--figures", options->figures, "Write one picture per family to this folder");
   command->add_option("--record", options->record, "Write the rows as JSON to this file too");
   command->add_flag("--json", options->json, "Rows as JSON");
   command->callback([options] { RunDiagnose(*options); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,15 +1,13 @@
-#include "msrl/cli/env_check.h"
-
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
 
-#include "msrl/cli/exit_request.h"
+#include "msrl/cli/commands.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/mujoco/golden.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 constexpr std::uintmax_t kMaxFileBytes = 256 << 20;
@@ -52,4 +50,4 @@ void AddEnvCheck(CLI::App& app) {
   command->callback([options] { Run(*options); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

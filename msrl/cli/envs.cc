@@ -1,5 +1,3 @@
-#include "msrl/cli/envs.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/env_list/env_list.h"
+#include "msrl/env/env_registry.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct EnvsOptions {
@@ -23,17 +22,15 @@ struct EnvsOptions {
   std::vector<std::string> settings;
 };
 
-void PrintList() {
-  for (const EnvEntry& entry : Environments()) {
+void PrintList(const Program& program) {
+  for (const EnvEntry& entry : program.registries.envs) {
     fmt::print("{:<20} {}\n", entry.id, entry.make({})->spec().description);
   }
-  fmt::print("\nmsrl envs ID shows one with its options.\n");
+  fmt::print("\n{} envs ID shows one with its options.\n", program.name);
 }
 
-void PrintOne(const EnvsOptions& options) {
-  const EnvEntry& entry = FindEnvironment(options.id);
-  const std::unique_ptr<Env> env = MakeEnv(options.id, options.settings);
-  const EnvSpec& spec = env->spec();
+void PrintOne(const EnvEntry& entry, const Env& env) {
+  const EnvSpec& spec = env.spec();
   const bool discrete = spec.action.kind == ActionKind::kDiscrete;
   fmt::print("{}: {}\n", entry.id, spec.description);
   fmt::print("  observation {} numbers, {} {} {}, at most {} steps, reward scale {}\n",
@@ -85,44 +82,44 @@ void PrintMeasured(Env& env, const char* name, const EnvsOptions& options,
       name, mean, deviation, deviation / std::sqrt(n), steps / n, successes / n);
 }
 
-void Measure(const EnvsOptions& options) {
-  const std::unique_ptr<Env> env = MakeEnv(options.id, options.settings);
+void Measure(Env& env, const EnvsOptions& options) {
   fmt::print("  {} episodes, seeds from {}\n", options.episodes, options.first_seed);
   std::optional<Behaviour> random;
   PrintMeasured(
-      *env, "random", options,
+      env, "random", options,
       [&](std::uint64_t seed) {
-        random.emplace(*env, BehaviourConfig{}, Rng(seed, "random"));
+        random.emplace(env, BehaviourConfig{}, Rng(seed, "random"));
         return random->Act();
       },
       [&] { return random->Act(); });
-  const ActionBuffer still(env->spec().action);
+  const ActionBuffer still(env.spec().action);
   PrintMeasured(
-      *env, "stand-still", options, [&](std::uint64_t) { return still.view(); },
+      env, "stand-still", options, [&](std::uint64_t) { return still.view(); },
       [&] { return still.view(); });
 }
 
 }  // namespace
 
-void AddEnvs(CLI::App& app) {
+void AddEnvs(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("envs", "List the environments, or show one");
   const auto options = std::make_shared<EnvsOptions>();
   command->add_option("ID", options->id, "Environment");
-  command->add_option("--set", options->settings, "key=value: check an option")
-      ->allow_extra_args(false);
+  AddSettings(*command, options->settings, "key=value: check an option");
   command
       ->add_option("--measure", options->episodes, "Play N episodes at random and standing still")
       ->check(CLI::PositiveNumber)
       ->needs("ID");
   command->add_option("--first-seed", options->first_seed, "Seed of the first measured episode");
-  command->callback([options] {
+  command->callback([options, &program] {
     if (options->id.empty()) {
-      PrintList();
+      PrintList(program);
       return;
     }
-    PrintOne(*options);
-    if (options->episodes > 0) Measure(*options);
+    const EnvEntry& entry = program.registries.envs.Find(options->id);
+    const std::unique_ptr<Env> env = MakeEnv(entry, options->settings);
+    PrintOne(entry, *env);
+    if (options->episodes > 0) Measure(*env, *options);
   });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,5 +1,3 @@
-#include "msrl/cli/eval.h"
-
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,10 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/run/runner.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct EvalOptions {
@@ -21,12 +20,11 @@ struct EvalOptions {
   bool json = false;
 };
 
-void RunEval(const EvalOptions& options) {
+void RunEval(const EvalOptions& options, const Program& program) {
   const RunDirectory directory = RunDirectory::OpenForReading(options.run);
   const RunSpec& spec = directory.spec();
-  const std::unique_ptr<Agent> agent = LoadAgent(
-      directory, {}, [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
-  BatchEnv envs = MakeEvaluationEnvs(spec, {}, options.episodes, options.threads);
+  const std::unique_ptr<Agent> agent = LoadAgent(directory, program.registries, program.warn);
+  BatchEnv envs = MakeEvaluationEnvs(spec, program.registries, options.episodes, options.threads);
   const EvalResult result =
       Evaluate(*agent, envs, options.episodes, options.seed, "eval-command", {}).value();
   const std::optional<double> normalised = NormalisedReturn(envs.spec(), result.MeanReturn());
@@ -57,7 +55,7 @@ void RunEval(const EvalOptions& options) {
 
 }  // namespace
 
-void AddEval(CLI::App& app) {
+void AddEval(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("eval", "Evaluate the agent of a run, without learning");
   const auto options = std::make_shared<EvalOptions>();
   command->add_option("DIR", options->run, "Directory of the run")->required();
@@ -67,7 +65,7 @@ void AddEval(CLI::App& app) {
   command->add_option("--threads", options->threads, "Threads for the episodes (default 1)")
       ->check(CLI::Range(1, 256));
   command->add_flag("--json", options->json, "As JSON, with every return");
-  command->callback([options] { RunEval(*options); });
+  command->callback([options, &program] { RunEval(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

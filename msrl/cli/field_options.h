@@ -10,7 +10,7 @@
 
 #include "msrl/core/config.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 
 // "--critic-steps" for the field critic_steps, and so on: those of the fields that the command does
 // not have yet. Values go into `config`, which the command keeps alive.
@@ -34,6 +34,6 @@ void AddFieldOptions(CLI::App& command, const std::shared_ptr<Config>& config) {
   }
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli
 
 #endif  // MSRL_CLI_FIELD_OPTIONS_H_

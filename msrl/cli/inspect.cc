@@ -1,5 +1,3 @@
-#include "msrl/cli/inspect.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +12,12 @@
 
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/msrl/transfer_predictor.h"
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/inspect/precise_critic.h"
 #include "msrl/run/runner.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -330,13 +329,12 @@ Json ToJson(const Inspection& inspection, const InspectOptions& options) {
   return json;
 }
 
-void RunInspect(const InspectOptions& options) {
+void RunInspect(const InspectOptions& options, const Program& program) {
   const RunDirectory directory = RunDirectory::OpenForReading(options.run);
   const RunSpec& spec = directory.spec();
-  const std::unique_ptr<Agent> agent = LoadAgent(
-      directory, {}, [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
+  const std::unique_ptr<Agent> agent = LoadAgent(directory, program.registries, program.warn);
   const Msrl& msrl = RequireMatrixCritic(*agent, directory);
-  BatchEnv env = MakeEnvs(spec, {}, 1);
+  BatchEnv env = MakeEnvs(spec, program.registries, 1);
   const std::vector<PlayedState> played = PlayStates(*agent, env, options);
   const std::vector<PlayedState> states = Spread(played, options.states);
   if (states.size() < 2) {
@@ -366,7 +364,7 @@ void RunInspect(const InspectOptions& options) {
 
 }  // namespace
 
-void AddInspect(CLI::App& app) {
+void AddInspect(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand(
       "inspect", "What the critic of a run makes of matrices, and what its library is good for");
   command->footer(
@@ -382,7 +380,7 @@ void AddInspect(CLI::App& app) {
       ->check(CLI::Range(0, 1000));
   command->add_option("--seed", options->seed, "Which episodes (default 0)");
   command->add_flag("--json", options->json, "As JSON, with every figure");
-  command->callback([options] { RunInspect(*options); });
+  command->callback([options, &program] { RunInspect(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

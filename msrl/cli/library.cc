@@ -1,5 +1,3 @@
-#include "msrl/cli/library.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/datasets/segment_sources.h"
@@ -25,7 +24,7 @@
 #include "msrl/memory/segment_library.h"
 #include "msrl/run/run_directory.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct MakeArguments {
@@ -149,11 +148,10 @@ void RunMine(const MakeArguments& arguments) {
              source.episodes.size(), library.config().family);
 }
 
-SegmentLibrary ReadLibrary(const std::string& place) {
+SegmentLibrary ReadLibrary(const std::string& place, const Program& program) {
   if (!std::filesystem::is_directory(place)) return SegmentLibrary::LoadFile(place);
   const RunDirectory directory = RunDirectory::OpenForReading(place);
-  const std::optional<TensorFile> checkpoint = directory.ReadNewestCheckpoint(
-      [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); });
+  const std::optional<TensorFile> checkpoint = directory.ReadNewestCheckpoint(program.warn);
   if (!checkpoint) throw UserError(StrCat(place, ": the run has no checkpoint yet"));
   Archive state(*checkpoint);
   for (const std::string_view part : kLibraryState) state = state.Child(part);
@@ -174,8 +172,8 @@ double Quantile(const std::vector<double>& sorted, double p) {
 
 constexpr std::size_t kMostReused = 5;
 
-void RunShow(const LookArguments& arguments) {
-  const SegmentLibrary library = ReadLibrary(arguments.place);
+void RunShow(const LookArguments& arguments, const Program& program) {
+  const SegmentLibrary library = ReadLibrary(arguments.place, program);
   const SegmentLibraryConfig& config = library.config();
   std::map<std::int64_t, std::int64_t> lengths;
   std::map<std::string, std::int64_t> envs;
@@ -266,11 +264,11 @@ std::vector<float> ParseNumbers(std::string_view text) {
   throw UserError(StrCat("--context needs numbers like 0.5,1,-2, got '", text, "'"));
 }
 
-void RunNearest(const LookArguments& arguments) {
+void RunNearest(const LookArguments& arguments, const Program& program) {
   if ((arguments.slot < 0) == arguments.context.empty()) {
     throw UserError("say what to look near: --slot N or --context \"x,y,..\"");
   }
-  const SegmentLibrary library = ReadLibrary(arguments.place);
+  const SegmentLibrary library = ReadLibrary(arguments.place, program);
   std::vector<float> context;
   if (!arguments.context.empty()) {
     context = ParseNumbers(arguments.context);
@@ -323,7 +321,8 @@ void RunNearest(const LookArguments& arguments) {
 }
 
 void AddMakeOptions(CLI::App& command, MakeArguments& arguments) {
-  command.add_option("--data", arguments.data, "Episodes to read (.h5, made by msrl collect)")
+  command
+      .add_option("--data", arguments.data, "Episodes to read (.h5, made by the command collect)")
       ->required();
   command.add_option("--out", arguments.out, "Library to write (.safetensors)")->required();
   command.add_option("--family", arguments.family, "Which environment, if there are several");
@@ -360,16 +359,16 @@ void AddMine(CLI::App& library) {
   command->callback([arguments] { RunMine(*arguments); });
 }
 
-void AddShow(CLI::App& library) {
+void AddShow(CLI::App& library, const Program& program) {
   CLI::App* command = library.add_subcommand("show", "What is in a library");
   const auto arguments = std::make_shared<LookArguments>();
   command->add_option("LIBRARY", arguments->place, "A library, or the directory of a run")
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
-  command->callback([arguments] { RunShow(*arguments); });
+  command->callback([arguments, &program] { RunShow(*arguments, program); });
 }
 
-void AddNearest(CLI::App& library) {
+void AddNearest(CLI::App& library, const Program& program) {
   CLI::App* command = library.add_subcommand("nearest", "The segments that begin near a state");
   const auto arguments = std::make_shared<LookArguments>();
   command->add_option("LIBRARY", arguments->place, "A library, or the directory of a run")
@@ -379,20 +378,20 @@ void AddNearest(CLI::App& library) {
   command->add_option("--context", arguments->context, "Near this context: \"x,y,..\"");
   command->add_option("-k", arguments->k, "How many (8)")->check(CLI::Range(1, 10'000));
   command->add_flag("--json", arguments->json, "As JSON, with contexts and tails");
-  command->callback([arguments] { RunNearest(*arguments); });
+  command->callback([arguments, &program] { RunNearest(*arguments, program); });
 }
 
 }  // namespace
 
-void AddLibrary(CLI::App& app) {
+void AddLibrary(CLI::App& app, const Program& program) {
   CLI::App* command =
       app.add_subcommand("library", "Make segment libraries and look into them, or into a run's");
   command->require_subcommand(1);
   command->footer("What a library is and how it is searched: docs/segment-library.md.");
   AddBuild(*command);
   AddMine(*command);
-  AddShow(*command);
-  AddNearest(*command);
+  AddShow(*command, program);
+  AddNearest(*command, program);
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,6 +1,5 @@
-// The command line. Exit codes: 0 done, 1 a defect of ours or a check that failed, 2 a mistake in
-// the input, 3 runs of a sweep failed, 6 a number went bad in training, 7 no space on the disk,
-// 73 another process is at the task, 75 stopped with a checkpoint.
+#include "msrl/cli/main.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,31 +8,18 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "msrl/agents/agent.h"
-#include "msrl/cli/agents.h"
-#include "msrl/cli/collect.h"
-#include "msrl/cli/describe.h"
-#include "msrl/cli/diagnose.h"
-#include "msrl/cli/env_check.h"
-#include "msrl/cli/envs.h"
-#include "msrl/cli/eval.h"
-#include "msrl/cli/exit_request.h"
-#include "msrl/cli/inspect.h"
-#include "msrl/cli/library.h"
-#include "msrl/cli/play.h"
-#include "msrl/cli/pretrain.h"
-#include "msrl/cli/report.h"
-#include "msrl/cli/status.h"
-#include "msrl/cli/sweep.h"
-#include "msrl/cli/task.h"
-#include "msrl/cli/train.h"
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/nn/runtime.h"
+#include "msrl/run/run_spec.h"
 
+namespace msrl::cli {
 namespace {
 
 // The message of a parse error, with the nearest known name if an argument is a likely typo.
@@ -46,10 +32,9 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   if (const auto commands = chosen->get_subcommands({}); !commands.empty()) {
-    if (depth == argc) return msrl::StrCat(chosen->get_name(), " needs a command");
+    if (depth == argc) return StrCat(chosen->get_name(), " needs a command");
     for (const CLI::App* command : commands) known.push_back(command->get_name());
-    return msrl::StrCat("unknown command '", argv[depth], "'",
-                        msrl::DidYouMean(argv[depth], known));
+    return StrCat("unknown command '", argv[depth], "'", DidYouMean(argv[depth], known));
   }
   const std::string message = error.what();
   for (int i = 1; i < argc; ++i) {
@@ -57,56 +42,63 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     const std::string name = argument.substr(0, argument.find('='));
     const bool unknown = std::find(known.begin(), known.end(), name) == known.end();
     if (name.starts_with("--") && unknown && message.find(name) != std::string::npos) {
-      return message + msrl::DidYouMean(name, known);
+      return message + DidYouMean(name, known);
     }
   }
   return message;
 }
 
-// To stderr, come what may: it can be a closed pipe.
-int Fail(int code, const std::string& message) {
-  std::fputs(("msrl: " + message + "\n").c_str(), stderr);
-  return code;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  msrl::UseOneThread();
+int Run(int argc, char** argv, const Registries& registries) {
+  UseOneThread();
+  Program program;
+  std::error_code unknown;
+  program.file = std::filesystem::read_symlink(kThisProgram, unknown).string();
+  if (unknown) program.file = argv[0];
+  const bool typed = std::string_view(argv[0]) != kThisProgram;
+  program.name = std::filesystem::path(typed ? argv[0] : program.file).filename().string();
+  program.registries = registries;
+  program.warn = [&program](const std::string& text) {
+    std::fputs((program.name + ": " + text + "\n").c_str(), stderr);  // it can be a closed pipe
+  };
+  const auto fail = [&program](int code, const std::string& message) {
+    program.warn(message);
+    return code;
+  };
   CLI::App app(
-      "msrl: Matrix-Space Reinforcement Learning\n\n"
+      "Matrix-Space Reinforcement Learning\n\n"
       "Trajectory segments become positive semidefinite matrices M = sum of psi psi^T over their\n"
       "lifted transitions. Matrices add when segments are joined, glue where they overlap, and "
       "can\n"
       "be compared, stored and reused across tasks.",
-      "msrl");
-  app.set_version_flag("--version", "msrl " MSRL_VERSION);
+      program.name);
+  app.set_version_flag("--version", StrCat("msrl ", BuildVersion()));
   app.require_subcommand(1);
-  app.footer(
+  app.footer(fmt::format(
       "Start here:\n"
-      "  msrl describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
-      "  msrl diagnose                                  what matrices show of the source tasks\n"
-      "  msrl train --env reacher --agent sac --steps 20000       learn a task, a run in runs/\n"
-      "  msrl play hopper --video hopper.mp4            watch an environment\n"
-      "  msrl describe --help                           input format and options");
-  msrl::app::AddDescribe(app);
-  msrl::app::AddDiagnose(app);
-  msrl::app::AddEnvs(app);
-  msrl::app::AddEnvCheck(app);
-  msrl::app::AddCollect(app);
-  msrl::app::AddPretrain(app);
-  msrl::app::AddLibrary(app);
-  msrl::app::AddTrain(app);
-  msrl::app::AddResume(app);
-  msrl::app::AddEval(app);
-  msrl::app::AddInspect(app);
-  msrl::app::AddAgents(app);
-  msrl::app::AddConfig(app);
-  msrl::app::AddPlay(app);
-  msrl::app::AddSweep(app);
-  msrl::app::AddStatus(app);
-  msrl::app::AddTask(app);
-  msrl::app::AddReport(app);
+      "  {0} describe examples/trajectories.jsonl      what a matrix says about a trajectory\n"
+      "  {0} diagnose                                  what matrices show of the source tasks\n"
+      "  {0} train --env reacher --agent sac --steps 20000       learn a task, a run in runs/\n"
+      "  {0} play hopper --video hopper.mp4            watch an environment\n"
+      "  {0} describe --help                           input format and options",
+      program.name));
+  AddDescribe(app);
+  AddDiagnose(app);
+  AddEnvs(app, program);
+  AddEnvCheck(app);
+  AddCollect(app, program);
+  AddPretrain(app, program);
+  AddLibrary(app, program);
+  AddTrain(app, program);
+  AddResume(app, program);
+  AddEval(app, program);
+  AddInspect(app, program);
+  AddAgents(app, program);
+  AddConfig(app, program);
+  AddPlay(app, program);
+  AddSweep(app, program);
+  AddStatus(app);
+  AddTask(app, program);
+  AddReport(app, program);
 
   if (argc == 1) {
     fmt::print("{}", app.help());
@@ -117,26 +109,36 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {
-    return Fail(msrl::app::kUserError, Explain(app, error, argc, argv) + " (see msrl --help)");
-  } catch (const msrl::app::ExitRequest& request) {
+    return fail(kUserError,
+                Explain(app, error, argc, argv) + StrCat(" (see ", program.name, " --help)"));
+  } catch (const ExitRequest& request) {
     return request.code;
-  } catch (const msrl::RunError& error) {
-    return Fail(msrl::app::kBadNumber, error.what());
-  } catch (const msrl::StorageError& error) {
-    return Fail(msrl::app::kNoSpace, error.what());
-  } catch (const msrl::UserError& error) {
-    return Fail(msrl::app::kUserError, error.what());
+  } catch (const RunError& error) {
+    return fail(kBadNumber, error.what());
+  } catch (const StorageError& error) {
+    return fail(kNoSpace, error.what());
+  } catch (const UserError& error) {
+    return fail(kUserError, error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    return Fail(msrl::app::kUserError,
-                msrl::StrCat(error.path1().string(), ": ", error.code().message()));
+    return fail(kUserError, StrCat(error.path1().string(), ": ", error.code().message()));
   } catch (const std::system_error& error) {
-    return Fail(msrl::app::kUserError, msrl::StrCat("cannot write the output: ", error.what()));
+    return fail(kUserError, StrCat("cannot write the output: ", error.what()));
   } catch (const std::exception& error) {
-    return Fail(msrl::app::kDefect,
-                msrl::StrCat("internal error, please report it: ", error.what()));
+    return fail(kDefect, StrCat("internal error, please report it: ", error.what()));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return Fail(msrl::app::kUserError, "cannot write the output");
+    return fail(kUserError, "cannot write the output");
   }
   return 0;
 }
+
+}  // namespace
+}  // namespace msrl::cli
+
+namespace msrl {
+
+int Main(int argc, char** argv, const Registries& registries) {
+  return cli::Run(argc, argv, registries);
+}
+
+}  // namespace msrl

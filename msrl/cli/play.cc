@@ -1,5 +1,3 @@
-#include "msrl/cli/play.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,18 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 #include "msrl/core/rng.h"
 #include "msrl/env/behaviour.h"
 #include "msrl/env/tabular_env.h"
-#include "msrl/env_list/env_list.h"
 #include "msrl/mujoco/mujoco_env.h"
 #include "msrl/render/rendering.h"
 #include "msrl/render/sketch.h"
 #include "msrl/render/video.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 constexpr double kUsualRate = 30.0;    // frames per second of a simulation in real time
@@ -73,18 +71,17 @@ Pace MakePace(Env& env, double fps) {
   return {steps, 1.0 / (dt * steps)};
 }
 
-std::unique_ptr<View> MakeView(Env& env, ImageSize size, bool sketch) {
+std::unique_ptr<View> MakeView(Env& env, ImageSize size, bool sketch, const Program& program) {
   if (const auto* mujoco = UnwrapAs<MujocoEnv>(env); mujoco != nullptr && !sketch) {
     std::string why_not;
     if (auto view = MakeRendering(*mujoco, size, why_not)) return view;
-    fmt::print(stderr, "msrl: no off-screen rendering here ({}): drawing a sketch instead\n",
-               why_not);
+    program.warn(StrCat("no off-screen rendering here (", why_not, "): drawing a sketch instead"));
   }
   return MakeSketch(env, size);
 }
 
-void Run(const PlayOptions& options) {
-  const std::unique_ptr<Env> env = MakeEnv(options.id, options.settings);
+void Run(const PlayOptions& options, const Program& program) {
+  const std::unique_ptr<Env> env = program.registries.envs.Make(options.id, options.settings);
   const ImageSize size = ParseImageSize(options.size);
   env->Reset(options.seed);
   Player player(*env, options);
@@ -93,7 +90,7 @@ void Run(const PlayOptions& options) {
   std::unique_ptr<View> view;
   if (!options.video.empty()) {
     video = MakeVideoWriter(options.video, size, pace.frames_per_second);
-    view = MakeView(*env, size, options.sketch);
+    view = MakeView(*env, size, options.sketch, program);
     video->Add(view->Draw());
   }
 
@@ -135,7 +132,7 @@ void Run(const PlayOptions& options) {
 
 }  // namespace
 
-void AddPlay(CLI::App& app) {
+void AddPlay(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("play", "Play one episode and film it");
   const auto options = std::make_shared<PlayOptions>();
   command->add_option("ENV", options->id, "Environment")->required();
@@ -147,8 +144,7 @@ void AddPlay(CLI::App& app) {
   command->add_option("--policy", options->policy, "random, still or expert")
       ->check(CLI::IsMember({"random", "still", "expert"}))
       ->capture_default_str();
-  command->add_option("--set", options->settings, "key=value: an option of the environment")
-      ->allow_extra_args(false);
+  AddSettings(*command, options->settings, "key=value: an option of the environment");
   command
       ->add_option("--fps", options->fps,
                    "Frames per second, at most one per step (default: 30 of simulated time; 10 "
@@ -156,7 +152,7 @@ void AddPlay(CLI::App& app) {
       ->check(CLI::Range(0.1, 1000.0));
   command->add_option("--size", options->size, "Width and height in pixels")->capture_default_str();
   command->add_flag("--sketch", options->sketch, "Draw a sketch, without OpenGL");
-  command->callback([options] { Run(*options); });
+  command->callback([options, &program] { Run(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,5 +1,3 @@
-#include "msrl/cli/pretrain.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "msrl/cli/exit_request.h"
+#include "msrl/cli/commands.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
@@ -19,7 +17,7 @@
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain_table.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,8 +56,9 @@ std::vector<std::string> AllSettings(const PretrainOptions& options) {
 // One command, which goes on where it was stopped if it has a folder to work in.
 class PretrainCommand {
  public:
-  explicit PretrainCommand(const PretrainOptions& options)
+  PretrainCommand(const PretrainOptions& options, const Registries& registries)
       : options_(options),
+        registries_(registries),
         pretrainer_(FindPretrainer(options.kind)),
         settings_(AllSettings(options)),
         work_(options.work.empty() && !options.out.empty() ? options.out + ".work" : options.work) {
@@ -125,11 +124,12 @@ class PretrainCommand {
     if (!work_.empty() && fs::exists(kept)) return ReadEpisodes(kept);
     collect.work = work_;
     ProgressLine line("collect");
-    EpisodeFile file = Collect(collect, [&](std::string_view stage, int done, int total) {
-      if (!work_.empty() && StopRequested()) Stop();
-      line.Begin(StrCat(EnumName(split), " ", stage));
-      line.Show(done, total);
-    });
+    EpisodeFile file = Collect(collect, registries_.envs, registries_.agents,
+                               [&](std::string_view stage, int done, int total) {
+                                 if (!work_.empty() && StopRequested()) Stop();
+                                 line.Begin(StrCat(EnumName(split), " ", stage));
+                                 line.Show(done, total);
+                               });
     if (!work_.empty()) WriteEpisodes(kept, file);
     return file;
   }
@@ -246,6 +246,7 @@ class PretrainCommand {
   }
 
   const PretrainOptions& options_;
+  const Registries& registries_;
   const PretrainerEntry& pretrainer_;
   const std::vector<std::string> settings_;
   const fs::path work_;  // empty: nothing is kept
@@ -264,7 +265,7 @@ void PrintOptions(const PretrainOptions& options) {
 
 }  // namespace
 
-void AddPretrain(CLI::App& app) {
+void AddPretrain(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand(
       "pretrain", "Train on source episodes what agents can start from (train --init)");
   command->footer(
@@ -275,9 +276,9 @@ void AddPretrain(CLI::App& app) {
   const auto options = std::make_shared<PretrainOptions>();
   command->add_option("--kind", options->kind, StrCat("What is trained (", options->kind, ")"));
   command->add_flag("--list", options->list, "List the kinds, and the options of this one");
-  command->add_option("--data", options->data, "Training episodes (msrl collect)");
+  command->add_option("--data", options->data, "Training episodes (command collect)");
   command->add_option("--held-out", options->held_out,
-                      "Validation episodes (msrl collect --split held-out)");
+                      "Validation episodes (collect --split held-out)");
   command->add_option("--episodes", options->episodes,
                       "Without --data: episodes to collect (4000), and a quarter held out");
   command->add_option("--data-seed", options->data_seed, "Without --data: their seed (0)");
@@ -287,7 +288,7 @@ void AddPretrain(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--objective", options->objective, "paper | shape (default paper)");
   command->add_option("--control", options->control, "shuffled | unaligned | observation-only");
-  command->add_option("--set", options->settings, "key=value")->allow_extra_args(false);
+  AddSettings(*command, options->settings, "key=value");
   command->add_option("--updates", options->updates, "Gradient steps");
   command->add_option("--seeds", options->seeds, "Number of seeds (1)");
   command->add_option("--first-seed", options->first_seed, "The first of them (0)");
@@ -301,10 +302,10 @@ void AddPretrain(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--record", options->record, "Write the rows as JSON to this file too");
   command->add_flag("--json", options->json, "Rows as JSON");
-  command->callback([options] {
+  command->callback([options, &program] {
     if (options->list) return PrintOptions(*options);
-    PretrainCommand(*options).Run();
+    PretrainCommand(*options, program.registries).Run();
   });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

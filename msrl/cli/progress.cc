@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace msrl::app {
+namespace msrl::cli {
 
 ProgressLine::ProgressLine(std::string title)
     : title_(std::move(title)),
@@ -34,4 +34,4 @@ void ProgressLine::Show(int done, int total) {
   std::fflush(stderr);
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-namespace msrl::app {
+namespace msrl::cli {
 
 class ProgressLine {
  public:
@@ -21,6 +21,6 @@ class ProgressLine {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace msrl::app
+}  // namespace msrl::cli
 
 #endif  // MSRL_CLI_PROGRESS_H_

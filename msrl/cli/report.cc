@@ -1,5 +1,3 @@
-#include "msrl/cli/report.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "msrl/cli/shell_words.h"
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/report/analysis.h"
@@ -21,7 +19,7 @@
 #include "msrl/report/tables.h"
 #include "msrl/run/utc_time.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct ReportOptions {
@@ -32,14 +30,15 @@ struct ReportOptions {
   bool no_exhibits = false;
 };
 
-report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOptions& options) {
+report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOptions& options,
+                              const Program& program) {
   report::PageHeader header;
   header.created = UtcNow();
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   header.host = host;
   if (!records.sweep.command.empty()) header.commands.push_back(records.sweep.command);
-  std::string command = "msrl report " + Quoted(options.folder);
+  std::string command = program.name + " report " + Quoted(options.folder);
   const auto add = [&command](const char* name, const std::string& value) {
     if (!value.empty()) command += StrCat(" ", name, " ", Quoted(value));
   };
@@ -54,15 +53,16 @@ report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOpt
   return header;
 }
 
-void RunReport(const ReportOptions& options) {
+void RunReport(const ReportOptions& options, const Program& program) {
   if (!options.html.empty() && report::PageTemplate().empty()) {
     throw UserError(
-        "this msrl was built without the report's page; install npm (scripts/install-packages), "
+        "this program was built without the report's page; install npm (scripts/install-packages), "
         "configure and build again, or use --json");
   }
   const report::RunRecords records = report::ReadRunRecords(options.folder);
   const report::Analysis analysis =
-      report::Analyse(records, {.few_shot = options.few_shot, .baseline = options.baseline});
+      report::Analyse(records, program.registries.envs,
+                      {.few_shot = options.few_shot, .baseline = options.baseline});
   const std::vector<report::FairnessItem> fairness = report::CheckFairness(records, analysis);
   const std::vector<report::Table> tables = report::MakeTables(records, analysis, fairness);
 
@@ -82,9 +82,10 @@ void RunReport(const ReportOptions& options) {
   }
   if (!options.json.empty() || !options.html.empty()) {
     const report::Exhibits exhibits =
-        options.no_exhibits ? report::Exhibits{} : report::CollectExhibits(records, analysis);
-    const std::string data =
-        report::ToPageData(records, analysis, fairness, exhibits, MakeHeader(records, options));
+        options.no_exhibits ? report::Exhibits{}
+                            : report::CollectExhibits(records, analysis, program.registries);
+    const std::string data = report::ToPageData(records, analysis, fairness, exhibits,
+                                                MakeHeader(records, options, program));
     if (!options.json.empty()) {
       WriteFileAtomically(options.json, data);
       written.push_back(options.json);
@@ -94,8 +95,7 @@ void RunReport(const ReportOptions& options) {
       written.push_back(options.html);
     }
     for (const report::RecordProblem& problem : exhibits.problems) {
-      fmt::print(stderr, "msrl: {}: {}\n", report::Printable(problem.path),
-                 report::Printable(problem.what));
+      program.warn(StrCat(report::Printable(problem.path), ": ", report::Printable(problem.what)));
     }
   }
   if (!written.empty()) fmt::print("\n");
@@ -104,12 +104,12 @@ void RunReport(const ReportOptions& options) {
 
 }  // namespace
 
-void AddReport(CLI::App& app) {
+void AddReport(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand(
       "report", "Tables, page and exports of a folder of runs, beside the paper's figures");
-  command->footer(
-      "Works while runs are going on. What each figure means: docs/report.md.\n"
-      "  msrl report runs/quick --html report.html      one file, opens without a network");
+  command->footer(StrCat(
+      "Works while runs are going on. What each figure means: docs/report.md.\n  ", program.name,
+      " report runs/quick --html report.html      one file, opens without a network"));
   const auto options = std::make_shared<ReportOptions>();
   command->add_option("DIR", options->folder, "A sweep's folder, or any with runs below it")
       ->required();
@@ -122,7 +122,7 @@ void AddReport(CLI::App& app) {
   command->add_option("--baseline", options->baseline, "Compare every method with this one too");
   command->add_flag("--no-exhibits", options->no_exhibits,
                     "Leave out matrices, library and obstruction filter (no agent is loaded)");
-  command->callback([options] { RunReport(*options); });
+  command->callback([options, &program] { RunReport(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -147,13 +148,6 @@ void Show(const StatusArguments& arguments) {
 
 }  // namespace
 
-std::string Duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{}:{:02} min", s / 60, s % 60);
-  return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
-}
-
 std::string SummaryTable(const Ledger& ledger) {
   const std::vector<std::string> columns{"finished", "running", "waiting", "interrupted",
                                          "killed",   "failed",  "damaged"};
@@ -221,4 +215,4 @@ void AddStatus(CLI::App& app) {
   command->callback([arguments] { Show(*arguments); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

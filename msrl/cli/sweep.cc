@@ -1,5 +1,3 @@
-#include "msrl/cli/sweep.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,15 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "msrl/cli/exit_request.h"
-#include "msrl/cli/shell_words.h"
+#include "msrl/cli/commands.h"
 #include "msrl/cli/status.h"
 #include "msrl/core/check.h"
 #include "msrl/run/stop_signal.h"
 #include "msrl/sweep/local_pool.h"
 #include "msrl/sweep/slurm.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,24 +45,22 @@ struct SweepArguments {
 };
 
 // Folders that hold presets, the first that has one wins.
-std::vector<fs::path> PresetFolders() {
+std::vector<fs::path> PresetFolders(const Program& program) {
   std::vector<fs::path> folders;
   if (const char* chosen = std::getenv("MSRL_CONFIGS")) folders.emplace_back(chosen);
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path().parent_path() / MSRL_DATA_DIR / "configs");
+  folders.push_back(fs::path(program.file).parent_path().parent_path() / MSRL_DATA_DIR / "configs");
   folders.emplace_back(MSRL_SOURCE_CONFIGS);
   return folders;
 }
 
-fs::path FindSpec(const std::string& name) {
+fs::path FindSpec(const std::string& name, const Program& program) {
   std::error_code error;
   if (fs::is_regular_file(name, error)) return name;
   if (name.find('/') != std::string::npos || name.ends_with(".toml")) {
     throw UserError(StrCat("there is no file ", name));
   }
   std::vector<std::string> known;
-  for (const fs::path& folder : PresetFolders()) {
+  for (const fs::path& folder : PresetFolders(program)) {
     if (!fs::is_directory(folder, error)) continue;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
       if (entry.path().extension() != ".toml") continue;
@@ -186,9 +181,9 @@ std::vector<std::string> SbatchOptions(const SweepArguments& arguments) {
 }
 
 // The sweep as a whole, for its records.
-std::string CommandOf(const SweepArguments& arguments) {
-  std::string command =
-      fmt::format("msrl sweep {} --out {}", Quoted(arguments.spec), Quoted(arguments.out));
+std::string CommandOf(const SweepArguments& arguments, const Program& program) {
+  std::string command = fmt::format("{} sweep {} --out {}", program.name, Quoted(arguments.spec),
+                                    Quoted(arguments.out));
   if (arguments.on_slurm()) command += " --executor slurm";
   if (arguments.jobs > 0) command += fmt::format(" --jobs {}", arguments.jobs);
   const auto add = [&command](const char* name, const std::string& value) {
@@ -202,8 +197,8 @@ std::string CommandOf(const SweepArguments& arguments) {
 }
 
 // What to type to go on. Options that are for one time only are left out.
-std::string CommandToGoOn(const SweepArguments& arguments) {
-  std::string command = CommandOf(arguments);
+std::string CommandToGoOn(const SweepArguments& arguments, const Program& program) {
+  std::string command = CommandOf(arguments, program);
   for (const std::string& only : arguments.only) command += " --only " + Quoted(only);
   if (arguments.any_version) command += " --any-version";
   if (arguments.checkpoint_seconds != SweepArguments().checkpoint_seconds) {
@@ -212,17 +207,17 @@ std::string CommandToGoOn(const SweepArguments& arguments) {
   return command;
 }
 
-void Sweep(SweepArguments& arguments) {
+void Sweep(SweepArguments& arguments, const Program& program) {
   if (arguments.on_slurm()) {
     RequireSlurm();
   } else if (!SbatchOptions(arguments).empty()) {
     throw UserError("--partition, --time, --mem and --slurm-arg need --executor slurm");
   }
-  const SweepSpec spec = ReadSweepSpec(FindSpec(arguments.spec));
-  SweepPlan plan = MakePlan(spec);
+  const SweepSpec spec = ReadSweepSpec(FindSpec(arguments.spec, program));
+  SweepPlan plan = MakePlan(spec, program.registries);
   if (arguments.out.empty()) arguments.out = "runs/" + plan.name;
   while (arguments.out.size() > 1 && arguments.out.ends_with('/')) arguments.out.pop_back();
-  plan.command = CommandOf(arguments);
+  plan.command = CommandOf(arguments, program);
   std::string only;
   for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
   const SweepSelection selection = SweepSelection::Parse(only, plan);
@@ -233,8 +228,8 @@ void Sweep(SweepArguments& arguments) {
   const SweepDirectory directory(arguments.out);
   PrepareOptions prepare;
   prepare.any_version = arguments.any_version;
-  prepare.warn = [](const std::string& text) { fmt::print(stderr, "msrl: {}\n", text); };
-  RequireFits(directory, plan, prepare);
+  prepare.warn = program.warn;
+  RequireFits(directory, plan, program.registries, prepare);
   if (arguments.dry_run) {
     PrintPlan(Ledger(directory, plan, selection));
     return;
@@ -247,6 +242,7 @@ void Sweep(SweepArguments& arguments) {
   const int jobs = arguments.jobs > 0 ? arguments.jobs : arguments.on_slurm() ? 0 : cores;
   Overview overview(jobs);
   PoolOptions options;
+  options.worker = {arguments.on_slurm() ? program.file : kThisProgram, "task"};
   options.jobs = jobs;
   options.checkpoint_seconds = arguments.checkpoint_seconds;
   options.any_version = arguments.any_version;
@@ -265,7 +261,7 @@ void Sweep(SweepArguments& arguments) {
   overview.Clear();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const TaskCounts runs = ledger.Runs();
-  const std::string again = CommandToGoOn(arguments);
+  const std::string again = CommandToGoOn(arguments, program);
   if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
     std::string jobs_left;
     for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
@@ -288,12 +284,12 @@ void Sweep(SweepArguments& arguments) {
     std::fflush(stdout);
     throw ExitRequest{kSweepFailures};
   }
-  fmt::print("report: msrl report {}\n", Quoted(arguments.out));
+  fmt::print("report: {} report {}\n", program.name, Quoted(arguments.out));
 }
 
 }  // namespace
 
-void AddSweep(CLI::App& app) {
+void AddSweep(CLI::App& app, const Program& program) {
   CLI::App* command =
       app.add_subcommand("sweep", "Environments x methods x seeds, resumable (docs/sweeps.md)");
   command->footer(
@@ -325,7 +321,7 @@ void AddSweep(CLI::App& app) {
   command->add_flag("--fail-fast", arguments->fail_fast, "Stop at the first failure");
   command->add_flag("--any-version", arguments->any_version,
                     "Go on with runs that another msrl began");
-  command->callback([arguments] { Sweep(*arguments); });
+  command->callback([arguments, &program] { Sweep(*arguments, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,15 +1,14 @@
-#include "msrl/cli/task.h"
+#include "msrl/sweep/task.h"
 
 #include <cstdio>
 #include <memory>
 #include <string>
 
-#include "msrl/cli/exit_request.h"
+#include "msrl/cli/commands.h"
 #include "msrl/run/stop_signal.h"
 #include "msrl/sweep/local_pool.h"
-#include "msrl/sweep/task.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct TaskArguments {
@@ -24,13 +23,14 @@ void Say(const std::string& text) {
   std::fflush(stdout);
 }
 
-void CarryOut(TaskArguments& arguments) {
+void CarryOut(TaskArguments& arguments, const Program& program) {
   InstallStopSignals();
   arguments.options.stop = StopRequested;
   arguments.options.say = Say;
   try {
     const SweepDirectory directory(arguments.directory);
-    if (RunTask(directory, arguments.task, arguments.options) == TaskOutcome::kInterrupted) {
+    if (RunTask(directory, arguments.task, program.registries, arguments.options) ==
+        TaskOutcome::kInterrupted) {
       throw ExitRequest{kTaskInterrupted};
     }
   } catch (const LeaseError& error) {
@@ -41,8 +41,9 @@ void CarryOut(TaskArguments& arguments) {
 
 }  // namespace
 
-void AddTask(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("task", "One task of a sweep (msrl sweep starts these)");
+void AddTask(CLI::App& app, const Program& program) {
+  CLI::App* command = app.add_subcommand("task", "One task of a sweep, which starts these");
+  command->group("");  // nothing that one types
   command->footer(
       "Exit codes: 0 it is there, 75 stopped with a checkpoint, 73 another process is at it;\n"
       "all others are failures, with the reason on stderr and in the sweep's logs.");
@@ -55,7 +56,7 @@ void AddTask(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--any-version", arguments->options.any_version,
                     "Go on with a run that another msrl began");
-  command->callback([arguments] { CarryOut(*arguments); });
+  command->callback([arguments, &program] { CarryOut(*arguments, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

@@ -1,5 +1,3 @@
-#include "msrl/cli/train.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "msrl/cli/exit_request.h"
+#include "msrl/cli/commands.h"
 #include "msrl/cli/field_options.h"
 #include "msrl/core/check.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/start_from.h"
 #include "msrl/run/stop_signal.h"
 
-namespace msrl::app {
+namespace msrl::cli {
 namespace {
 
 struct TrainOptions {
@@ -50,13 +48,6 @@ void SetCheckpointEvery(std::string_view text, RunOptions& options) {
   }
   if (steps) options.checkpoint_steps = static_cast<std::int64_t>(value);
   if (time) options.checkpoint_seconds = unit == "m" ? 60.0 * value : value;
-}
-
-std::string Duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{}:{:02} min", s / 60, s % 60);
-  return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
 }
 
 // Redrawn on a terminal, a line now and then elsewhere. Where stderr is gone, training goes on.
@@ -108,7 +99,7 @@ class TrainProgress {
   double next_line_ = 1.0;
 };
 
-void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
+void Carry(RunDirectory& directory, const std::string& checkpoint_every, const Program& program) {
   TrainProgress progress;
   RunOptions options;
   SetCheckpointEvery(checkpoint_every, options);
@@ -117,11 +108,11 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
     last = now;
     progress.Show(now);
   };
-  options.on_warning = [&progress](const std::string& text) { progress.Say("msrl: " + text); };
+  options.on_warning = [&](const std::string& text) { progress.Say(program.name + ": " + text); };
   options.on_notice = [&progress](const std::string& text) { progress.Say(text); };
   options.stop = StopRequested;
   InstallStopSignals();
-  Runner runner(directory, {}, options);
+  Runner runner(directory, program.registries, options);
   const std::string path = directory.path().string();
   if (runner.step() > 0 && runner.step() < directory.spec().steps) {
     progress.Say(fmt::format("going on at step {}", runner.step()));
@@ -130,8 +121,8 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
   progress.Clear();
   switch (outcome) {
     case RunOutcome::kAlreadyFinished:
-      fmt::print("{} has finished its {} steps; for more: msrl resume {} --steps N\n", path,
-                 directory.spec().steps, path);
+      fmt::print("{} has finished its {} steps; for more: {} resume {} --steps N\n", path,
+                 directory.spec().steps, program.name, path);
       return;
     case RunOutcome::kFinished:
       fmt::print(
@@ -142,13 +133,13 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every) {
           path);
       return;
     case RunOutcome::kInterrupted:
-      progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: msrl resume {}",
-                               runner.step(), path));
+      progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
+                               runner.step(), program.name, path));
       throw ExitRequest{kInterrupted};
   }
 }
 
-void RunTrain(TrainOptions options) {
+void RunTrain(TrainOptions options, const Program& program) {
   RunOptions unused;
   SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
   std::string init;
@@ -157,22 +148,22 @@ void RunTrain(TrainOptions options) {
   }
   if (!options.init.empty()) {
     const Artefact artefact = Artefact::Read(options.init);
-    StartFrom(artefact, options.unaligned, options.spec);
+    StartFrom(artefact, options.unaligned, program.registries, options.spec);
     init = artefact.contents();
   }
-  const RunSpec spec = Resolve(options.spec);
+  const RunSpec spec = Resolve(options.spec, program.registries);
   if (options.run.empty())
     options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);
-  RunDirectory directory = RunDirectory::Create(options.run, spec, {}, init);
-  Carry(directory, options.checkpoint_every);
+  RunDirectory directory = RunDirectory::Create(options.run, spec, program.registries, init);
+  Carry(directory, options.checkpoint_every, program);
 }
 
-void RunResume(const ResumeOptions& options) {
+void RunResume(const ResumeOptions& options, const Program& program) {
   RunDirectory directory = RunDirectory::OpenForWriting(options.run);
   if (options.steps > 0 && options.steps != directory.spec().steps) {
-    directory.SetSteps(options.steps);
+    directory.SetSteps(options.steps, program.registries);
   }
-  Carry(directory, options.checkpoint_every);
+  Carry(directory, options.checkpoint_every, program);
 }
 
 constexpr const char* kCheckpointHelp =
@@ -180,36 +171,34 @@ constexpr const char* kCheckpointHelp =
 
 }  // namespace
 
-void AddTrain(CLI::App& app) {
+void AddTrain(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("train", "Train an agent in an environment");
   command->footer(
-      "Ctrl-C writes a checkpoint and stops; msrl resume goes on with the same results.\n"
-      "msrl agents and msrl envs list what there is, msrl config AGENT its settings.");
+      "Ctrl-C writes a checkpoint and stops; the command resume goes on with the same results.\n"
+      "The commands agents and envs list what there is, config AGENT its settings.");
   const auto options = std::make_shared<TrainOptions>();
   command->add_option("--env", options->spec.env, "Environment")->required();
   command->add_option("--agent", options->spec.agent, "Agent")->required();
   command->add_option("--run", options->run, "Directory (default runs/ENV/AGENT/SEED)");
   command->add_option("--init", options->init,
-                      "Branch (msrl pretrain --out) that the critic starts from");
+                      "Branch (pretrain --out) that the critic starts from");
   command->add_flag("--unaligned", options->unaligned, "Take a branch of another lift (a control)");
-  command->add_option("--set", options->spec.agent_settings, "key=value: setting of the agent")
-      ->allow_extra_args(false);
-  command->add_option("--env-set", options->spec.env_settings, "key=value: option of the env")
-      ->allow_extra_args(false);
+  AddSettings(*command, options->spec.agent_settings, "key=value: setting of the agent");
+  AddSettings(*command, options->spec.env_settings, "key=value: option of the env", "--env-set");
   AddFieldOptions(*command, std::shared_ptr<RunSpec>(options, &options->spec));
   command->get_option("--steps")->required();
   command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
-  command->callback([options] { RunTrain(*options); });
+  command->callback([options, &program] { RunTrain(*options, program); });
 }
 
-void AddResume(CLI::App& app) {
+void AddResume(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
   const auto options = std::make_shared<ResumeOptions>();
   command->add_option("DIR", options->run, "Directory of the run")->required();
   command->add_option("--steps", options->steps, "A new budget of environment steps")
       ->check(CLI::PositiveNumber);
   command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
-  command->callback([options] { RunResume(*options); });
+  command->callback([options, &program] { RunResume(*options, program); });
 }
 
-}  // namespace msrl::app
+}  // namespace msrl::cli

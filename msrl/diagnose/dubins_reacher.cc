@@ -3,6 +3,8 @@
 //
 // Paths, occupancy and displacement are distributed alike for all eight labellings: only blocks
 // that couple actions with motion can tell them apart.
+#include "msrl/env/dubins_reacher.h"
+
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <array>
@@ -10,8 +12,8 @@
 
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
+#include "msrl/env/env_registry.h"
 #include "msrl/env/record.h"
-#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {
@@ -43,7 +45,8 @@ Examples Collect(const std::string& task, const std::string& split, int count, d
   // the car without a goal has no border to get stuck at
   const std::string reward = task == "dubins" ? "reward=velocity" : "reward=distance";
   const std::vector<std::string> options{"task=" + task, "split=" + split, reward, "scale=1"};
-  const std::unique_ptr<Env> env = MakeEnv("dubins-reacher", options);
+  const std::unique_ptr<Env> env =
+      MakeEnv(MakeEnvEntry<DubinsReacher, DubinsReacherConfig>("dubins-reacher"), options);
   const auto lift = Lift::Make({LiftKind::kFull, static_cast<Index>(kSlots.size()), 2, {}});
   count = std::max(count, 2 * kLabellings);
   Rng rng(seed, "diagnose-dubins-reacher/" + task + "/" + split);

@@ -15,11 +15,11 @@
 #include "msrl/diagnose/heat_map.h"
 #include "msrl/diagnose/svg.h"
 #include "msrl/env/dubins_reacher.h"
+#include "msrl/env/env_registry.h"
 #include "msrl/env/graph_motif.h"
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/env/record.h"
-#include "msrl/env_list/env_list.h"
 #include "msrl/files/atomic_file.h"
 
 namespace msrl {
@@ -77,10 +77,10 @@ struct Trip {
   const Concrete& concrete() const { return *UnwrapAs<Concrete>(*env); }
 };
 
-template <typename Concrete>
-Trip<Concrete> FindTrip(std::string_view id, std::uint64_t seed) {
+template <typename Concrete, typename Config>
+Trip<Concrete> FindTrip(const char* id, std::uint64_t seed) {
   constexpr int kAttempts = 10'000;
-  Trip<Concrete> trip{MakeEnv(id), {}, {}};
+  Trip<Concrete> trip{MakeEnv(MakeEnvEntry<Concrete, Config>(id)), {}, {}};
   Rng rng(seed, "figures");
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     trip.env->Reset(rng.NextU64());
@@ -181,7 +181,7 @@ std::vector<Vec2> PositionsOf(const TabularEnv& env, const std::vector<int>& sta
 }
 
 std::string DrawGraphMotif(std::uint64_t seed) {
-  const Trip<GraphMotif> trip = FindTrip<GraphMotif>(GraphMotif::kId, seed);
+  const Trip<GraphMotif> trip = FindTrip<GraphMotif, GraphMotifConfig>(GraphMotif::kId, seed);
   const TabularInstance& instance = trip.concrete().instance();
   const FiniteMdp& mdp = instance.mdp;
   Svg svg = BeginPicture(
@@ -254,7 +254,7 @@ void DrawKey(Svg& svg, const Vec2& at) {
 }
 
 std::string DrawMicroGrid(std::uint64_t seed) {
-  const Trip<MicroGrid> trip = FindTrip<MicroGrid>(MicroGrid::kId, seed);
+  const Trip<MicroGrid> trip = FindTrip<MicroGrid, MicroGridConfig>(MicroGrid::kId, seed);
   const MicroGrid& env = trip.concrete();
   const GridLayout& grid = env.layout();
   const double step = env.instance().step_length;
@@ -296,7 +296,7 @@ std::string DrawMicroGrid(std::uint64_t seed) {
 }
 
 std::string DrawPointRooms(std::uint64_t seed) {
-  const Trip<PointRooms> trip = FindTrip<PointRooms>(PointRoomsModel::kId, seed);
+  const Trip<PointRooms> trip = FindTrip<PointRooms, PointRoomsConfig>(PointRoomsModel::kId, seed);
   const PointRoomsModel& model = trip.concrete().model();
   const Walls& walls = model.walls;
   const double half = walls.half_width();
@@ -335,7 +335,8 @@ std::string DrawPointRooms(std::uint64_t seed) {
 }
 
 std::string DrawDubinsReacher(std::uint64_t seed) {
-  const Trip<DubinsReacher> trip = FindTrip<DubinsReacher>(DubinsReacherModel::kId, seed);
+  const Trip<DubinsReacher> trip =
+      FindTrip<DubinsReacher, DubinsReacherConfig>(DubinsReacherModel::kId, seed);
   const DubinsReacherModel& model = trip.concrete().model();
   const bool is_arm = model.task == ControlTask::kArm;
   Svg svg = BeginPicture(trip, EnumName(model.task),

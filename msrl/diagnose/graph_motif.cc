@@ -9,7 +9,7 @@
 #include "msrl/core/patterns.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
-#include "msrl/env_list/env_list.h"
+#include "msrl/env/env_registry.h"
 
 namespace msrl {
 namespace {
@@ -28,7 +28,7 @@ class Walker {
   Walker(const std::string& split, const std::string& two_way, std::uint64_t seed)
       : rng_(seed, "diagnose-graph-motif/" + split + "/" + two_way) {
     const std::vector<std::string> options{"split=" + split, "two_way=" + two_way};
-    env_ = MakeEnv(GraphMotif::kId, options);
+    env_ = MakeEnv(MakeEnvEntry<GraphMotif, GraphMotifConfig>(GraphMotif::kId), options);
     graph_ = UnwrapAs<GraphMotif>(*env_);
   }
 

@@ -1,6 +1,8 @@
 // Is it the same path, seen in unknown coordinates? A path is recorded, then replayed in the same
 // room whose plane is rotated, reflected, scaled or sheared, with the action axes turned as well.
 // It has to be found among other paths of the room and the same path walked back.
+#include "msrl/env/point_rooms.h"
+
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -8,8 +10,8 @@
 #include "msrl/core/gauge.h"
 #include "msrl/diagnose/diagnostic.h"
 #include "msrl/diagnose/evaluation.h"
+#include "msrl/env/env_registry.h"
 #include "msrl/env/record.h"
-#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {
@@ -64,11 +66,12 @@ class QuestionSource {
   QuestionSource(const std::string& split, double noise, std::uint64_t seed)
       : noise_(noise), rng_(seed, "diagnose-point-rooms/" + split) {
     const std::vector<std::string> plain{"split=" + split, "reward=distance", "horizon=80"};
-    env_ = MakeEnv("point-rooms", plain);
+    const auto entry = MakeEnvEntry<PointRooms, PointRoomsConfig>("point-rooms");
+    env_ = MakeEnv(entry, plain);
     for (const std::string& transform : kTransforms) {
       std::vector<std::string> options = plain;
       options.push_back("transform=" + transform);
-      transformed_.push_back(MakeEnv("point-rooms", options));
+      transformed_.push_back(MakeEnv(entry, options));
     }
   }
 

@@ -93,7 +93,7 @@ TEST(Expert, ReachesGoals) {
 
 // The returns in the specs are those of random actions and of the expert.
 TEST(Expert, MeasuredReturnsStandInTheSpecs) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = MakeEnv(entry.id);
     const EnvSpec& spec = env->spec();
     if (!spec.random_return || env->expert() == nullptr) continue;
@@ -107,7 +107,7 @@ TEST(Expert, MeasuredReturnsStandInTheSpecs) {
 
 // The value of the present state is at least what the expert then earns, and about that.
 TEST(ExpertValue, IsWhatTheExpertEarns) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = entry.make(entry.id == "dubins-reacher" ? std::vector<std::string>{"noise=0"}
                                                              : std::vector<std::string>{});
     if (env->expert() == nullptr) continue;
@@ -155,7 +155,7 @@ TEST(ExpertValue, RisesTowardsTheGoal) {
 }
 
 TEST(ExpertValue, DoesNotDisturbTheEnvironment) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = MakeEnv(entry.id);
     if (env->expert() == nullptr) continue;
     env->Reset(3);

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Record, EpisodesAreValidSegmentsOfTheSharedLift) {
   const Lift::Ptr lift = CompactLift();
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = MakeEnv(entry.id);
     const bool has_expert = env->expert() != nullptr;
     Rng rng(1, "mix");

@@ -31,7 +31,7 @@ TEST(Spec, AllEnvironmentsShareOneLift) {
   EXPECT_EQ(lift->m(), 28);
   EXPECT_EQ(lift->id(), CompactLift()->id());
   EXPECT_EQ(AlignedSlots().size(), static_cast<std::size_t>(kGeometrySize));
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = MakeEnv(entry.id);
     env->Reset(0);
     EXPECT_EQ(env->geometry().size(), lift->d()) << entry.id;

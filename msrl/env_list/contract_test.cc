@@ -123,13 +123,13 @@ TEST_P(EnvContract, RefusesForeignSnapshotsAndKeepsItsState) {
   EXPECT_THROW(env->Restore(longer), UserError);
   EXPECT_THROW(env->Restore(shorter), UserError);
   EXPECT_THROW(env->Restore({}), UserError);
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     if (entry.id == GetParam()) continue;
     const auto other = MakeEnv(entry.id);
     other->Reset(3);
     EXPECT_THROW(env->Restore(other->Snapshot()), UserError) << entry.id;
   }
-  if (FindEnvironment(GetParam()).is_source) {
+  if (BuiltinEnvs().Find(GetParam()).is_source) {
     const auto other = Make({"reward=sampled", "horizon=50"});
     other->Reset(3);
     EXPECT_THROW(env->Restore(other->Snapshot()), UserError);
@@ -199,7 +199,7 @@ TEST_P(EnvContract, WhatIsSeenIsFiniteAndBounded) {
 
 TEST_P(EnvContract, OnlyTheTimeLimitTruncates) {
   const auto wrapped = Make();
-  const auto bare = FindEnvironment(GetParam()).make({});
+  const auto bare = BuiltinEnvs().Find(GetParam()).make({});
   for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*wrapped, 30)); ++seed) {
     wrapped->Reset(seed);
     bare->Reset(seed);
@@ -280,7 +280,7 @@ TEST_P(EnvContract, StepDoesNotAllocate) {
 }
 
 TEST_P(EnvContract, SplitsNeverShareALayout) {
-  if (!FindEnvironment(GetParam()).is_source) GTEST_SKIP();
+  if (!BuiltinEnvs().Find(GetParam()).is_source) GTEST_SKIP();
   const auto train = Make({"split=train"});
   const auto held_out = Make({"split=held-out"});
   std::set<std::string> train_layouts;
@@ -300,7 +300,7 @@ TEST_P(EnvContract, SplitsNeverShareALayout) {
 }
 
 TEST_P(EnvContract, DeadSlotsReadZero) {
-  if (!FindEnvironment(GetParam()).is_source) GTEST_SKIP();
+  if (!BuiltinEnvs().Find(GetParam()).is_source) GTEST_SKIP();
   const auto env = Make({"dead_slots=1"});
   const auto whole = Make();
   int dead = 0;
@@ -319,7 +319,7 @@ TEST_P(EnvContract, DeadSlotsReadZero) {
 
 std::vector<std::string> Ids() {
   std::vector<std::string> ids;
-  for (const EnvEntry& entry : Environments()) ids.push_back(entry.id);
+  for (const EnvEntry& entry : BuiltinEnvs()) ids.push_back(entry.id);
   return ids;
 }
 

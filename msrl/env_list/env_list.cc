@@ -1,33 +1,15 @@
 #include "msrl/env_list/env_list.h"
 
-#include <utility>
-
 #include "msrl/core/check.h"
 #include "msrl/env/dubins_reacher.h"
 #include "msrl/env/four_rooms.h"
 #include "msrl/env/graph_motif.h"
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
-#include "msrl/env/time_limit.h"
 #include "msrl/mujoco/tasks.h"
 
 namespace msrl {
 namespace {
-
-// The row of an environment that is made from a config.
-template <typename Concrete, typename Config>
-EnvEntry SourceEntry(std::string id) {
-  EnvEntry entry;
-  entry.id = std::move(id);
-  entry.is_source = true;
-  entry.make = [](std::span<const std::string> options) -> std::unique_ptr<Env> {
-    Config config;
-    for (const std::string& option : options) SetField(config, option);
-    return std::make_unique<Concrete>(std::move(config));
-  };
-  entry.options = [] { return ListFields(Config{}); };
-  return entry;
-}
 
 // The row of a target whose reward is part of its id.
 EnvEntry FourRoomsEntry(GoalReward reward) {
@@ -53,10 +35,10 @@ EnvEntry MujocoEntry(const MujocoTask& task) {
 
 std::vector<EnvEntry> MakeEntries() {
   std::vector<EnvEntry> entries = {
-      SourceEntry<GraphMotif, GraphMotifConfig>(GraphMotif::kId),
-      SourceEntry<MicroGrid, MicroGridConfig>(MicroGrid::kId),
-      SourceEntry<PointRooms, PointRoomsConfig>(PointRoomsModel::kId),
-      SourceEntry<DubinsReacher, DubinsReacherConfig>(DubinsReacherModel::kId),
+      MakeEnvEntry<GraphMotif, GraphMotifConfig>(GraphMotif::kId, /*is_source=*/true),
+      MakeEnvEntry<MicroGrid, MicroGridConfig>(MicroGrid::kId, /*is_source=*/true),
+      MakeEnvEntry<PointRooms, PointRoomsConfig>(PointRoomsModel::kId, /*is_source=*/true),
+      MakeEnvEntry<DubinsReacher, DubinsReacherConfig>(DubinsReacherModel::kId, /*is_source=*/true),
       FourRoomsEntry(GoalReward::kSparse),
       FourRoomsEntry(GoalReward::kDense),
   };
@@ -66,22 +48,9 @@ std::vector<EnvEntry> MakeEntries() {
 
 }  // namespace
 
-const std::vector<EnvEntry>& Environments() {
-  static const std::vector<EnvEntry> entries = MakeEntries();
-  return entries;
-}
-
-const EnvEntry& FindEnvironment(std::string_view id) {
-  std::vector<std::string> known;
-  for (const EnvEntry& entry : Environments()) {
-    if (entry.id == id) return entry;
-    known.push_back(entry.id);
-  }
-  throw UserError(StrCat("unknown environment '", id, "'", DidYouMean(id, known)));
-}
-
-std::unique_ptr<Env> MakeEnv(std::string_view id, std::span<const std::string> options) {
-  return std::make_unique<TimeLimit>(FindEnvironment(id).make(options));
+const EnvRegistry& BuiltinEnvs() {
+  static const EnvRegistry registry(MakeEntries());
+  return registry;
 }
 
 }  // namespace msrl

@@ -63,7 +63,7 @@ TEST(Registry, UnwrapsToTheConcreteEnvironment) {
 }
 
 TEST(Registry, OptionsKeepToTheirRanges) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     testing::ExpectRangesHold(entry.id, entry.options(), [&](const std::string& assignment) {
       entry.make(std::span(&assignment, 1));
       return std::vector<ConfigField>();
@@ -74,7 +74,7 @@ TEST(Registry, OptionsKeepToTheirRanges) {
 // Checkpoints hold the hash of this text: another one would make them unreadable.
 TEST(Registry, SnapshotsOfEarlierVersionsStayReadable) {
   std::string all;
-  for (const EnvEntry& entry : Environments()) all += IdentityText(entry.options());
+  for (const EnvEntry& entry : BuiltinEnvs()) all += IdentityText(entry.options());
   EXPECT_EQ(Hex(StableHash(all)), "78a03b8045cc05ae");
   EXPECT_EQ(IdentityText(ListFields(FourRoomsConfig{})),
             "# 1 within 0.3 of the goal, or minus a quarter of the distance (sparse | dense)\n"
@@ -82,7 +82,7 @@ TEST(Registry, SnapshotsOfEarlierVersionsStayReadable) {
 }
 
 TEST(Registry, ListsOptionsWithTheirMeaning) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     const auto env = entry.make({});
     EXPECT_EQ(env->spec().id, entry.id);
     EXPECT_FALSE(env->spec().description.empty()) << entry.id;

@@ -40,7 +40,7 @@ Spot OrangeSpot(const Image& image) {
 }
 
 TEST(Sketch, EveryEnvironmentHasOneThatFollowsTheState) {
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : BuiltinEnvs()) {
     SCOPED_TRACE(entry.id);
     const auto env = MakeEnv(entry.id);
     env->Reset(4);

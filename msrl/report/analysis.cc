@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "msrl/core/check.h"
-#include "msrl/env_list/env_list.h"
 
 namespace msrl::report {
 namespace {
@@ -45,7 +44,7 @@ std::vector<CurvePoint> ReturnCurve(const RunRecord& run) {
   return curve;
 }
 
-void ListTasks(const RunRecords& records, Analysis& analysis) {
+void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& analysis) {
   for (const SweepEnv& env : records.sweep.environments) {
     TaskInfo task{.name = env.name, .id = env.id, .family = env.family, .settings = env.settings};
     task.steps = env.steps;
@@ -56,7 +55,7 @@ void ListTasks(const RunRecords& records, Analysis& analysis) {
       if (!task.reference_return) task.reference_return = run.facts.reference_return;
     }
     try {
-      const EnvSpec spec = MakeEnv(env.id, env.settings)->spec();
+      const EnvSpec spec = envs.Make(env.id, env.settings)->spec();
       if (spec.still_return) task.still_return = spec.still_return->value;
       // no run yet
       if (!task.random_return && spec.random_return) task.random_return = spec.random_return->value;
@@ -545,14 +544,15 @@ std::vector<int> Analysis::TasksOf(const std::string& family) const {
   return found;
 }
 
-Analysis Analyse(const RunRecords& records, const AnalysisOptions& options) {
+Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
+                 const AnalysisOptions& options) {
   Analysis analysis;
   analysis.few_shot = options.few_shot.value_or(records.sweep.few_shot);
   if (!(analysis.few_shot > 0.0 && analysis.few_shot <= 1.0)) {
     throw UserError(StrCat("--few-shot is ", analysis.few_shot,
                            "; it is a share of the budget, above 0 and at most 1"));
   }
-  ListTasks(records, analysis);
+  ListTasks(records, envs, analysis);
   ListMethods(records, analysis);
   ListFamilies(analysis);
   ScoreRuns(records, analysis);

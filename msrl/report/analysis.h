@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/env/env_registry.h"
 #include "msrl/report/paper_figures.h"
 #include "msrl/report/run_records.h"
 #include "msrl/report/statistics.h"
@@ -148,7 +149,8 @@ struct Analysis {
 };
 
 // `records` must outlive the result. UserError on an unknown baseline or an impossible share.
-Analysis Analyse(const RunRecords& records, const AnalysisOptions& options = {});
+Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
+                 const AnalysisOptions& options = {});
 
 }  // namespace msrl::report
 

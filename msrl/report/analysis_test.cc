@@ -78,7 +78,7 @@ TEST_F(AnalysisTest, ByHand) {
     Line("reacher", "msrl", "msrl", seed, ends[i] + 0.08 * (i + 1));
   }
   const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records);
+  const Analysis analysis = Analyse(records, BuiltinEnvs());
   ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Average"}));
   // the mean of a line over the first quarter is an eighth of its end
   const ScoreCell scratch = Row(analysis, "scratch").auc[0].value();
@@ -121,7 +121,7 @@ TEST_F(AnalysisTest, VerdictsNeedFiveSeedsAndAnIntervalWithoutZero) {
     Line("hopper", "msrl", "msrl", seed, level + (seed % 2 == 0 ? 0.1 : -0.1));
   }
   const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records);
+  const Analysis analysis = Analyse(records, BuiltinEnvs());
   ASSERT_EQ(analysis.verdicts.size(), 3u);  // two tasks and all
   EXPECT_EQ(analysis.verdicts[0].text, "clear gain");
   EXPECT_EQ(analysis.verdicts[1].text, "not clear");
@@ -144,7 +144,7 @@ TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
     Line("hopper", "scratch", "msrl", seed, 0.8);
   }
   const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records);
+  const Analysis analysis = Analyse(records, BuiltinEnvs());
   ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Hopper", "Average"}));
   const MethodRow& sac = Row(analysis, "sac");
   EXPECT_NEAR(sac.auc[0]->mean, (0.5 + 0.6) / 2 / 8, 1e-12);
@@ -165,7 +165,7 @@ TEST_F(AnalysisTest, UnfinishedRunsCountAsFarAsTheyGot) {
   Line("reacher", "sac", "sac", 101, 0.8, {.state = "interrupted", .stop = 300});
   Line("reacher", "sac", "sac", 102, 0.8, {.state = "failed", .stop = 200});
   const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records);
+  const Analysis analysis = Analyse(records, BuiltinEnvs());
   const MethodRow& sac = Row(analysis, "sac");
   EXPECT_EQ(sac.auc[0]->n, 2);  // 250 steps are the window
   EXPECT_EQ(sac.final_return[0]->n, 1);
@@ -183,7 +183,7 @@ TEST_F(AnalysisTest, PoliciesThatWereNotRunHaveTheirMeasuredReturns) {
   Sweep({"hopper"});
   Line("hopper", "sac", "sac", 100, 0.5);
   const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records);
+  const Analysis analysis = Analyse(records, BuiltinEnvs());
   const MethodRow& random = Row(analysis, "random");
   EXPECT_DOUBLE_EQ(random.auc[0]->mean, 0.0);
   EXPECT_EQ(random.auc[0]->n, 0);
@@ -198,13 +198,17 @@ TEST_F(AnalysisTest, OptionsOfTheUser) {
   Line("reacher", "sac", "sac", 100, 0.8);
   Line("reacher", "scratch", "msrl", 100, 0.4);
   const RunRecords records = ReadRunRecords(folder_);
-  EXPECT_NEAR(Row(Analyse(records, {.few_shot = 1.0}), "sac").auc[0]->mean, 0.4, 1e-12);
-  EXPECT_NE(UserErrorText([&] { Analyse(records, {.few_shot = 0.0}); }).find("--few-shot is 0"),
+  EXPECT_NEAR(Row(Analyse(records, BuiltinEnvs(), {.few_shot = 1.0}), "sac").auc[0]->mean, 0.4,
+              1e-12);
+  EXPECT_NE(UserErrorText([&] {
+              Analyse(records, BuiltinEnvs(), {.few_shot = 0.0});
+            }).find("--few-shot is 0"),
             std::string::npos);
-  EXPECT_NE(
-      UserErrorText([&] { Analyse(records, {.baseline = "sca"}); }).find("did you mean 'sac'"),
-      std::string::npos);
-  const Analysis analysis = Analyse(records, {.baseline = "scratch"});
+  EXPECT_NE(UserErrorText([&] {
+              Analyse(records, BuiltinEnvs(), {.baseline = "sca"});
+            }).find("did you mean 'sac'"),
+            std::string::npos);
+  const Analysis analysis = Analyse(records, BuiltinEnvs(), {.baseline = "scratch"});
   const bool found =
       std::any_of(analysis.gains.begin(), analysis.gains.end(), [](const GainEntry& entry) {
         return entry.of.a == 0 && entry.of.b == 1 && std::abs(entry.gain.mean - 0.05) < 1e-12;
@@ -226,7 +230,7 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   for (const std::uint64_t seed : {100, 101}) Line("reacher", "sac", "sac", seed, 0.5);
   {
     const RunRecords records = ReadRunRecords(folder_);
-    const auto items = CheckFairness(records, Analyse(records));
+    const auto items = CheckFairness(records, Analyse(records, BuiltinEnvs()));
     ASSERT_EQ(items.size(), 10u);
     EXPECT_EQ(item(items, "Target environments").ok, true);
     EXPECT_EQ(item(items, "Target interaction budget").ok, true);
@@ -239,19 +243,20 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   const auto version = [&](std::string_view first, std::string_view rest) {
     for (RunRecord& run : built.runs) run.facts.commit = rest;
     built.runs.front().facts.commit = first;
-    return item(CheckFairness(built, Analyse(built)), "Code version").ok;
+    return item(CheckFairness(built, Analyse(built, BuiltinEnvs())), "Code version").ok;
   };
   EXPECT_EQ(version("0123456789ab", "0123456789ab"), true);
   EXPECT_EQ(version("0123456789ab", "ba9876543210"), false);
   EXPECT_EQ(version(kUnknownCommit, "0123456789ab"), false);
   EXPECT_EQ(version(kUnknownCommit, kUnknownCommit), std::nullopt);
   for (RunRecord& run : built.runs) run.status.state = RunState::kRunning;
-  EXPECT_EQ(item(CheckFairness(built, Analyse(built)), "Target environments").ok, std::nullopt);
+  EXPECT_EQ(item(CheckFairness(built, Analyse(built, BuiltinEnvs())), "Target environments").ok,
+            std::nullopt);
   // one seed less, and another way to evaluate
   fs::remove_all(folder_ / "reacher/sac/101");
   Line("reacher", "msrl", "msrl", 100, 0.5, {.eval_episodes = 3});
   const RunRecords records = ReadRunRecords(folder_);
-  const auto items = CheckFairness(records, Analyse(records));
+  const auto items = CheckFairness(records, Analyse(records, BuiltinEnvs()));
   EXPECT_EQ(item(items, "Target environments").ok, false);
   EXPECT_NE(item(items, "Target environments").found.find("for sac"), std::string::npos);
   EXPECT_EQ(item(items, "Target evaluation").ok, false);
@@ -275,7 +280,7 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
     const RunRecords records = ReadRunRecords(folder_);
     EXPECT_EQ(records.inits.size(), 2u);
     std::map<std::string, FairnessItem> items;
-    for (const FairnessItem& item : CheckFairness(records, Analyse(records))) {
+    for (const FairnessItem& item : CheckFairness(records, Analyse(records, BuiltinEnvs()))) {
       items[item.item] = item;
     }
     return items;

@@ -42,10 +42,10 @@ std::vector<std::size_t> Spread(std::size_t n) {
   return chosen;
 }
 
-MatrixExhibit PlayEpisode(const RunDirectory& directory) {
+MatrixExhibit PlayEpisode(const RunDirectory& directory, const Registries& registries) {
   const RunSpec& spec = directory.spec();
-  const std::unique_ptr<Agent> agent = LoadAgent(directory, {}, [](const std::string&) {});
-  BatchEnv env = MakeEnvs(spec, {}, 1);
+  const std::unique_ptr<Agent> agent = LoadAgent(directory, registries, [](const std::string&) {});
+  BatchEnv env = MakeEnvs(spec, registries, 1);
   const Lift::Ptr lift = CompactLift(agent->lift_kind());
 
   MatrixExhibit exhibit;
@@ -144,12 +144,13 @@ std::vector<const RunScore*> Candidates(const Analysis& analysis, int task) {
   return candidates;
 }
 
-void ShowRun(const RunRecords& records, const RunScore& score, Exhibits& exhibits) {
+void ShowRun(const RunRecords& records, const RunScore& score, const Registries& registries,
+             Exhibits& exhibits) {
   const RunDirectory directory = RunDirectory::OpenForReading(records.folder / score.run->path);
   const std::optional<TensorFile> checkpoint =
       directory.ReadNewestCheckpoint([](const std::string&) {});
   if (!checkpoint) throw UserError("no checkpoint");
-  exhibits.matrices.push_back(PlayEpisode(directory));
+  exhibits.matrices.push_back(PlayEpisode(directory, registries));
   exhibits.matrices.back().of = &score;
   const Archive agent = Archive(*checkpoint).Child("agent");
   if (const Archive library = agent.Child("library"); library.Has("capacity")) {
@@ -210,7 +211,8 @@ ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability
   return exhibit;
 }
 
-Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis) {
+Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
+                         const Registries& registries) {
   Exhibits exhibits;
   for (int task = 0; task < static_cast<int>(analysis.tasks.size()); ++task) {
     std::string problem;
@@ -218,7 +220,7 @@ Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis) {
       const std::size_t matrices = exhibits.matrices.size();
       const std::size_t libraries = exhibits.libraries.size();
       try {
-        ShowRun(records, *score, exhibits);
+        ShowRun(records, *score, registries, exhibits);
         problem.clear();
         break;
       } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "msrl/report/analysis.h"
+#include "msrl/run/registries.h"
 
 namespace msrl::report {
 
@@ -67,7 +68,8 @@ struct Exhibits {
 // Of the first finished run with a checkpoint of a transfer method in each task (of any agent with
 // matrices if no method has that role). Never fails: what goes wrong is a problem. `analysis` must
 // outlive the result.
-Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis);
+Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
+                         const Registries& registries);
 
 // From predictions and outcomes (0 or 1), equally many and at least one.
 ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/run/run_spec.h"
@@ -27,11 +28,12 @@ Json RunFile(const std::string& env, const std::string& agent) {
   static std::map<std::pair<std::string, std::string>, Json> made;
   const auto [place, added] = made.try_emplace({env, agent});
   if (added) {
+    const Registries registries = BuiltinRegistries();
     RunSpec spec;
     spec.env = env;
     spec.agent = agent;
     spec.steps = 1000;
-    place->second = Json::parse(ToJson(Resolve(spec)));
+    place->second = Json::parse(ToJson(Resolve(spec, registries), registries));
   }
   return place->second;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
 #include "msrl/report/exhibits.h"
 #include "msrl/report/exports.h"
@@ -134,7 +135,7 @@ class ReportOutputTest : public ::testing::Test {
       }
     }
     records_ = ReadRunRecords(folder_);
-    analysis_ = Analyse(records_);
+    analysis_ = Analyse(records_, BuiltinRegistries().envs);
     fairness_ = CheckFairness(records_, analysis_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -158,7 +159,7 @@ TEST_F(ReportOutputTest, TablesOfTheTerminal) {
 }
 
 TEST_F(ReportOutputTest, PageDataIsWholeAndInert) {
-  Exhibits exhibits = CollectExhibits(records_, analysis_);
+  Exhibits exhibits = CollectExhibits(records_, analysis_, BuiltinRegistries());
   // made-up runs have no checkpoints: said, not failed
   EXPECT_TRUE(exhibits.matrices.empty());
   EXPECT_FALSE(exhibits.problems.empty());

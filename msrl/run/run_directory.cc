@@ -57,13 +57,13 @@ void RunDirectory::Lock() {
 
 std::string ContentsHash(std::string_view contents) { return Hex(StableHash(contents)); }
 
-RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, const RunParts& parts,
-                                  std::string_view init) {
+RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
+                                  const Registries& registries, std::string_view init) {
   MSRL_CHECK_EQ(spec.init, init.empty() ? "" : ContentsHash(init));
   const auto require_none = [&path] {
     if (!fs::exists(path / "run.json")) return;
     throw UserError(
-        StrCat(path.string(), " holds a run already; go on with it: msrl resume ", path.string()));
+        StrCat(path.string(), " holds a run already; go on with it: resume ", path.string()));
   };
   require_none();
   if (fs::exists(path)) {
@@ -78,8 +78,8 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec, con
       }
     }
   }
-  const std::string json = ToJson(spec, parts);
-  const std::string toml = ToToml(spec, parts);
+  const std::string json = ToJson(spec, registries);
+  const std::string toml = ToToml(spec, registries);
   MakeFolders(path);
   RunDirectory run(path, spec);
   run.Lock();
@@ -121,7 +121,7 @@ RunDirectory RunDirectory::OpenForReading(const fs::path& path) {
   return RunDirectory(path, ReadSpec(path));
 }
 
-void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
+void RunDirectory::SetSteps(std::int64_t steps, const Registries& registries) {
   const std::vector<fs::path> checkpoints = Checkpoints();
   if (!checkpoints.empty() && checkpoints.back().filename() > CheckpointName(steps)) {
     throw UserError(StrCat(path_.string(), " has done more than ", steps, " steps already (",
@@ -130,8 +130,8 @@ void RunDirectory::SetSteps(std::int64_t steps, const RunParts& parts) {
   RunSpec changed = spec_;
   changed.steps = steps;
   RequireInRange(changed);
-  WriteFileAtomically(path_ / kConfigFile, ToToml(changed, parts));
-  WriteFileAtomically(path_ / "run.json", ToJson(changed, parts));
+  WriteFileAtomically(path_ / kConfigFile, ToToml(changed, registries));
+  WriteFileAtomically(path_ / "run.json", ToJson(changed, registries));
   spec_ = changed;
 }
 

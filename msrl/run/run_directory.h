@@ -23,7 +23,7 @@ class RunDirectory {
   // of the file that spec.init is the hash of (ContentsHash); it is copied, so that the run stands
   // alone. UserError if the directory holds a run already or anything else.
   static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
-                             const RunParts& parts = {}, std::string_view init = {});
+                             const Registries& registries, std::string_view init = {});
   // UserError if there is no run in it, LeaseError if another process is running it.
   static RunDirectory OpenForWriting(const std::filesystem::path& path);
   static RunDirectory OpenForReading(const std::filesystem::path& path);
@@ -38,7 +38,7 @@ class RunDirectory {
   const std::filesystem::path& path() const { return path_; }
   const RunSpec& spec() const { return spec_; }
   // A longer (or shorter) budget, written down.
-  void SetSteps(std::int64_t steps, const RunParts& parts = {});
+  void SetSteps(std::int64_t steps, const Registries& registries);
 
   // What `init` was at creation. UserError if it is gone or changed.
   Artefact ReadInit() const;

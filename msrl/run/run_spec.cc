@@ -29,12 +29,9 @@ std::vector<ConfigField> Override(std::vector<ConfigField> fields,
   return fields;
 }
 
-// Environments list only their defaults; one that the registry does not know has no list.
-std::vector<ConfigField> EnvFields(const RunSpec& spec) {
-  for (const EnvEntry& entry : Environments()) {
-    if (entry.id == spec.env) return Override(entry.options(), spec.env_settings);
-  }
-  return {};
+// Environments list only their defaults.
+std::vector<ConfigField> EnvFields(const RunSpec& spec, const Registries& registries) {
+  return Override(registries.envs.Find(spec.env).options(), spec.env_settings);
 }
 
 // "key=value" settings as an object.
@@ -105,18 +102,17 @@ EvaluationSchedule DefaultEvaluation(std::int64_t steps, int step_limit,
   return wanted;
 }
 
-RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
+RunSpec Resolve(const RunSpec& spec, const Registries& registries) {
   RunSpec resolved = RequireInRange(spec);
-  const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
-  const AgentEntry& agent = parts.find_agent(spec.agent);
+  const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
+  const AgentEntry& agent = registries.agents.Find(spec.agent);
   MakeAgent(agent, env->spec(), spec.agent_settings, spec.seed);
   const auto assignments = [](const std::vector<ConfigField>& fields) {
     std::vector<std::string> list;
     for (const ConfigField& field : fields) list.push_back(Assignment(field));
     return list;
   };
-  const std::vector<ConfigField> env_fields = EnvFields(spec);
-  if (!env_fields.empty()) resolved.env_settings = assignments(env_fields);
+  resolved.env_settings = assignments(EnvFields(spec, registries));
   resolved.agent_settings = assignments(agent.options(spec.agent_settings));
   const EvaluationSchedule evaluation =
       DefaultEvaluation(spec.steps, env->spec().step_limit, {spec.eval_every, spec.eval_episodes});
@@ -125,19 +121,18 @@ RunSpec Resolve(const RunSpec& spec, const RunParts& parts) {
   return resolved;
 }
 
-std::string ToToml(const RunSpec& spec, const RunParts& parts) {
-  std::string text =
-      StrCat("# What this run is. A record: `msrl resume` reads run.json.\n[run]\nenv = ",
-             Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\n");
-  text += ToToml(ListFields(spec)) + "\n[env]\n" + ToToml(EnvFields(spec));
-  text += "\n[agent]\n" + ToToml(parts.find_agent(spec.agent).options(spec.agent_settings));
+std::string ToToml(const RunSpec& spec, const Registries& registries) {
+  std::string text = StrCat("# What this run is. A record: `resume` reads run.json.\n[run]\nenv = ",
+                            Json(spec.env).dump(), "\nagent = ", Json(spec.agent).dump(), "\n");
+  text += ToToml(ListFields(spec)) + "\n[env]\n" + ToToml(EnvFields(spec, registries));
+  text += "\n[agent]\n" + ToToml(registries.agents.Find(spec.agent).options(spec.agent_settings));
   return text;
 }
 
-std::string ToJson(const RunSpec& spec, const RunParts& parts) {
-  const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
+std::string ToJson(const RunSpec& spec, const Registries& registries) {
+  const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
   const std::unique_ptr<Agent> agent =
-      MakeAgent(parts.find_agent(spec.agent), env->spec(), spec.agent_settings, spec.seed);
+      registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed);
   Json json;
   json["format"] = "msrl-run";
   json["format_version"] = kFormatVersion;

@@ -3,15 +3,11 @@
 #define MSRL_RUN_RUN_SPEC_H_
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "msrl/agents/registry.h"
-#include "msrl/env_list/env_list.h"
+#include "msrl/run/registries.h"
 
 namespace msrl {
 
@@ -48,15 +44,6 @@ struct RunSpec {
   std::uint64_t Fingerprint() const;
 };
 
-// Where environments and agents come from; tests put in their own.
-struct RunParts {
-  std::function<std::unique_ptr<Env>(std::string_view id, std::span<const std::string> options)>
-      make_env = [](std::string_view id, std::span<const std::string> options) {
-        return MakeEnv(id, options);
-      };
-  std::function<const AgentEntry&(std::string_view id)> find_agent = FindAgent;
-};
-
 struct EvaluationSchedule {
   std::int64_t every = 0;
   int episodes = 0;
@@ -72,13 +59,13 @@ EvaluationSchedule DefaultEvaluation(std::int64_t steps, int step_limit, Evaluat
 
 // The same run with every setting written out, so that later versions with other defaults repeat
 // it. UserError on unknown names and impossible values.
-RunSpec Resolve(const RunSpec& spec, const RunParts& parts = {});
+RunSpec Resolve(const RunSpec& spec, const Registries& registries);
 
 // TOML for people: sections [run], [env] and [agent] of a resolved spec.
-std::string ToToml(const RunSpec& spec, const RunParts& parts = {});
+std::string ToToml(const RunSpec& spec, const Registries& registries);
 
 // The contents of run.json: the spec with versions and the facts about environment and agent.
-std::string ToJson(const RunSpec& spec, const RunParts& parts = {});
+std::string ToJson(const RunSpec& spec, const Registries& registries);
 // The spec in it; UserError that names `source`.
 RunSpec RunSpecFromJson(std::string_view text, std::string_view source);
 

@@ -28,14 +28,13 @@ class ScalarSink : public MetricSink {
 
 }  // namespace
 
-Runner::Runner(RunDirectory& directory, const RunParts& parts, RunOptions options)
+Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions options)
     : directory_(directory),
       spec_(directory.spec()),
       options_(std::move(options)),
-      envs_(MakeEnvs(spec_, parts, 1)),
-      eval_envs_(MakeEvaluationEnvs(spec_, parts, spec_.eval_episodes)),
-      agent_(
-          MakeAgent(parts.find_agent(spec_.agent), envs_.spec(), spec_.agent_settings, spec_.seed)),
+      envs_(MakeEnvs(spec_, registries, 1)),
+      eval_envs_(MakeEvaluationEnvs(spec_, registries, spec_.eval_episodes)),
+      agent_(registries.agents.Make(spec_.agent, envs_.spec(), spec_.agent_settings, spec_.seed)),
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
       means_({"train/return", "train/length", "train/success"}) {
@@ -244,26 +243,27 @@ void Runner::ShowProgress(bool always) {
   options_.on_progress(progress);
 }
 
-BatchEnv MakeEnvs(const RunSpec& spec, const RunParts& parts, int count, int threads) {
+BatchEnv MakeEnvs(const RunSpec& spec, const Registries& registries, int count, int threads) {
   std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < count; ++i) envs.push_back(parts.make_env(spec.env, spec.env_settings));
+  for (int i = 0; i < count; ++i) envs.push_back(registries.envs.Make(spec.env, spec.env_settings));
   return BatchEnv(std::move(envs), threads);
 }
 
-BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const RunParts& parts, int episodes, int threads) {
-  return MakeEnvs(spec, parts, std::min(episodes, kMostEvaluationEnvs), threads);
+BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const Registries& registries, int episodes,
+                            int threads) {
+  return MakeEnvs(spec, registries, std::min(episodes, kMostEvaluationEnvs), threads);
 }
 
-std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& parts,
+std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const Registries& registries,
                                  const std::function<void(const std::string&)>& warn) {
   const RunSpec& spec = directory.spec();
   const std::optional<TensorFile> checkpoint = directory.ReadNewestCheckpoint(warn);
   if (!checkpoint) {
     throw UserError(StrCat(directory.path().string(), " has no checkpoint yet"));
   }
-  const std::unique_ptr<Env> env = parts.make_env(spec.env, spec.env_settings);
+  const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
   std::unique_ptr<Agent> agent =
-      MakeAgent(parts.find_agent(spec.agent), env->spec(), spec.agent_settings, spec.seed);
+      registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed);
   agent->Visit(Archive(*checkpoint).Child("agent"));
   return agent;
 }

@@ -47,7 +47,7 @@ class Runner {
  public:
   // Takes up the run where its newest checkpoint is, or at the beginning. UserError on a checkpoint
   // that does not fit. The directory, opened for writing, must outlive this.
-  Runner(RunDirectory& directory, const RunParts& parts, RunOptions options);
+  Runner(RunDirectory& directory, const Registries& registries, RunOptions options);
 
   // Plays on to the budget, then checkpoints. If asked to stop, checkpoints and returns
   // kInterrupted. RunError (a bad number, with the step) and UserError (e.g. a full disk) leave the
@@ -108,13 +108,13 @@ class Runner {
 };
 
 // So many environments of a run.
-BatchEnv MakeEnvs(const RunSpec& spec, const RunParts& parts, int count, int threads = 1);
+BatchEnv MakeEnvs(const RunSpec& spec, const Registries& registries, int count, int threads = 1);
 // For evaluations of so many episodes in lockstep.
-BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const RunParts& parts, int episodes,
+BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const Registries& registries, int episodes,
                             int threads = 1);
 
 // The agent of a run as its newest checkpoint has it.
-std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const RunParts& parts,
+std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const Registries& registries,
                                  const std::function<void(const std::string&)>& warn);
 
 }  // namespace msrl

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/memory/replay.h"
 #include "msrl/testing/config_fields.h"
 #include "msrl/testing/user_error.h"
@@ -160,16 +161,11 @@ class LinearAgent : public Agent {
   double recalled_ = 0.0;  // of all carries
 };
 
-const AgentEntry& FindLinear(std::string_view id) {
-  static const AgentEntry linear =
-      MakeAgentEntry<LinearAgent, LinearConfig>("linear", "for tests", true, true);
-  return id == "linear" ? linear : FindAgent(id);
-}
-
-RunParts TestParts() {
-  RunParts parts;
-  parts.find_agent = FindLinear;
-  return parts;
+Registries TestRegistries() {
+  Registries registries{BuiltinEnvs(), BuiltinAgents()};
+  registries.agents.Add(
+      MakeAgentEntry<LinearAgent, LinearConfig>("linear", "for tests", true, true));
+  return registries;
 }
 
 std::string Slurp(const fs::path& path) {
@@ -217,7 +213,7 @@ class RunnerTest : public ::testing::Test {
     return spec;
   }
   void Create(const std::string& name, const RunSpec& spec) const {
-    RunDirectory::Create(folder_ / name, Resolve(spec, TestParts()), TestParts());
+    RunDirectory::Create(folder_ / name, Resolve(spec, TestRegistries()), TestRegistries());
   }
   // Goes on with a run; stops when `stop` says so.
   RunOutcome Continue(const std::string& name, std::function<bool()> stop = {},
@@ -227,7 +223,7 @@ class RunnerTest : public ::testing::Test {
     options.stop = std::move(stop);
     options.checkpoint_steps = checkpoint_steps;
     options.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
-    return Runner(directory, TestParts(), options).Run();
+    return Runner(directory, TestRegistries(), options).Run();
   }
   std::vector<fs::path> Checkpoints(const std::string& name) const {
     std::vector<fs::path> files;
@@ -350,7 +346,7 @@ TEST_F(RunnerTest, SaysWhereTheTimeGoes) {
     if (++asked == 1) std::this_thread::sleep_for(std::chrono::milliseconds(250));
     return false;
   };
-  ASSERT_EQ(Runner(directory, TestParts(), options).Run(), RunOutcome::kFinished);
+  ASSERT_EQ(Runner(directory, TestRegistries(), options).Run(), RunOutcome::kFinished);
   ASSERT_GE(shown.size(), 4U);  // within the first evaluation, and after each
   EXPECT_TRUE(shown[0].evaluating);
   EXPECT_FALSE(shown[0].steps_per_second);
@@ -400,12 +396,13 @@ TEST_F(RunnerTest, ALongerBudgetGoesOn) {
   Continue("whole");
   Create("half", Spec("graph-motif", 3, 600));
   EXPECT_EQ(Continue("half"), RunOutcome::kFinished);
-  RunDirectory::OpenForWriting(folder_ / "half").SetSteps(1200, TestParts());
+  RunDirectory::OpenForWriting(folder_ / "half").SetSteps(1200, TestRegistries());
   EXPECT_EQ(Continue("half"), RunOutcome::kFinished);
   ExpectSameResults("whole", "half");
   RunDirectory half = RunDirectory::OpenForWriting(folder_ / "half");
-  EXPECT_NE(UserErrorText([&] { half.SetSteps(600, TestParts()); }).find("has done more than 600"),
-            std::string::npos);
+  EXPECT_NE(
+      UserErrorText([&] { half.SetSteps(600, TestRegistries()); }).find("has done more than 600"),
+      std::string::npos);
 }
 
 // As after kill -9: files have grown past the checkpoint.
@@ -552,11 +549,11 @@ TEST_F(RunnerTest, AFullDiskLeavesTheLastGoodCheckpoint) {
 }
 
 TEST_F(RunnerTest, DirectoriesAreGuarded) {
-  const RunSpec spec = Resolve(Spec("graph-motif", 3, 100), TestParts());
-  RunDirectory first = RunDirectory::Create(folder_ / "a", spec, TestParts());
+  const RunSpec spec = Resolve(Spec("graph-motif", 3, 100), TestRegistries());
+  RunDirectory first = RunDirectory::Create(folder_ / "a", spec, TestRegistries());
   EXPECT_NE(UserErrorText([&] {
-              RunDirectory::Create(folder_ / "a", spec, TestParts());
-            }).find("msrl resume"),
+              RunDirectory::Create(folder_ / "a", spec, TestRegistries());
+            }).find("go on with it: resume"),
             std::string::npos);
   EXPECT_NE(UserErrorText([&] {
               RunDirectory::OpenForWriting(folder_ / "a");
@@ -565,14 +562,14 @@ TEST_F(RunnerTest, DirectoriesAreGuarded) {
   fs::create_directory(folder_ / "full");
   Spill(folder_ / "full" / "thesis.tex", "years of work");
   EXPECT_NE(UserErrorText([&] {
-              RunDirectory::Create(folder_ / "full", spec, TestParts());
+              RunDirectory::Create(folder_ / "full", spec, TestRegistries());
             }).find("not empty"),
             std::string::npos);
   EXPECT_NE(
       UserErrorText([&] { RunDirectory::OpenForWriting(folder_ / "none"); }).find("no run in"),
       std::string::npos);
   fs::create_directory(folder_ / "empty");
-  RunDirectory::Create(folder_ / "empty", spec, TestParts());
+  RunDirectory::Create(folder_ / "empty", spec, TestRegistries());
   const fs::path json = folder_ / "empty" / "run.json";
   const std::string text = Slurp(json);
   Spill(json, text.substr(0, text.size() / 2));
@@ -649,27 +646,29 @@ TEST(RunSpec, JsonKeepsAResolvedSpec) {
   spec.agent = "random";
   spec.seed = UINT64_MAX;
   spec.steps = 5000;
-  const RunSpec resolved = Resolve(spec);
+  const RunSpec resolved = Resolve(spec, TestRegistries());
   const EvaluationSchedule evaluation =
       DefaultEvaluation(5000, MakeEnv("micro-grid", spec.env_settings)->spec().step_limit, {});
   EXPECT_EQ(resolved.eval_every, evaluation.every);
   EXPECT_EQ(resolved.eval_episodes, evaluation.episodes);
   EXPECT_GT(resolved.env_settings.size(), 1u);
-  const RunSpec read = RunSpecFromJson(ToJson(resolved), "test");
+  const RunSpec read = RunSpecFromJson(ToJson(resolved, TestRegistries()), "test");
   EXPECT_EQ(read.Fingerprint(), resolved.Fingerprint());
   EXPECT_EQ(read.env_settings, resolved.env_settings);
   EXPECT_EQ(read.steps, 5000);
-  EXPECT_EQ(Resolve(read).Fingerprint(), resolved.Fingerprint());
-  EXPECT_NE(ToToml(resolved).find("width = 5"), std::string::npos);
+  EXPECT_EQ(Resolve(read, TestRegistries()).Fingerprint(), resolved.Fingerprint());
+  EXPECT_NE(ToToml(resolved, TestRegistries()).find("width = 5"), std::string::npos);
 
   spec.seed = 1;
-  EXPECT_NE(Resolve(spec).Fingerprint(), resolved.Fingerprint());
+  EXPECT_NE(Resolve(spec, TestRegistries()).Fingerprint(), resolved.Fingerprint());
   spec.steps = 0;
-  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("setting 'steps' must be 1 to"),
-            std::string::npos);
+  EXPECT_NE(
+      UserErrorText([&] { Resolve(spec, TestRegistries()); }).find("setting 'steps' must be 1 to"),
+      std::string::npos);
   spec.steps = 10;
   spec.env_settings = {"widht=5"};
-  EXPECT_NE(UserErrorText([&] { Resolve(spec); }).find("did you mean 'width'?"), std::string::npos);
+  EXPECT_NE(UserErrorText([&] { Resolve(spec, TestRegistries()); }).find("did you mean 'width'?"),
+            std::string::npos);
 }
 
 }  // namespace

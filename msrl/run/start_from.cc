@@ -6,19 +6,21 @@
 
 namespace msrl {
 
-void SetFor(const ArtefactHeader& header, bool unaligned, RunSpec& spec) {
-  const AgentEntry& agent = FindAgent(spec.agent);
-  RequireTakes(agent, header.kind);
+void SetFor(const ArtefactHeader& header, bool unaligned, const Registries& registries,
+            RunSpec& spec) {
+  const AgentEntry& agent = registries.agents.Find(spec.agent);
+  RequireTakes(registries.agents, agent, header.kind);
   const std::vector<std::string> shape = agent.settings_for(header);
   spec.agent_settings.insert(spec.agent_settings.begin(), shape.begin(), shape.end());
   if (unaligned) spec.agent_settings.emplace_back("unaligned=true");
 }
 
-void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec) {
-  SetFor(artefact.header(), unaligned, spec);
+void StartFrom(const Artefact& artefact, bool unaligned, const Registries& registries,
+               RunSpec& spec) {
+  SetFor(artefact.header(), unaligned, registries, spec);
   spec.init = ContentsHash(artefact.contents());
-  const std::unique_ptr<Env> env = MakeEnv(spec.env, spec.env_settings);
-  MakeAgent(FindAgent(spec.agent), env->spec(), spec.agent_settings, spec.seed)
+  const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
+  registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed)
       ->Initialise(artefact);
 }
 

@@ -9,11 +9,13 @@ namespace msrl {
 
 // Sets what the agent must be set to, to hold such an artefact. UserError if it takes none of the
 // kind. `unaligned` says aloud that it is of another lift.
-void SetFor(const ArtefactHeader& header, bool unaligned, RunSpec& spec);
+void SetFor(const ArtefactHeader& header, bool unaligned, const Registries& registries,
+            RunSpec& spec);
 
 // Makes `spec` start from the artefact: settings and hash. All that can be wrong with it is a
 // UserError here, before the run exists.
-void StartFrom(const Artefact& artefact, bool unaligned, RunSpec& spec);
+void StartFrom(const Artefact& artefact, bool unaligned, const Registries& registries,
+               RunSpec& spec);
 
 // The provenance of this program: version and commit.
 ArtefactTexts ProgramTexts();

@@ -93,12 +93,12 @@ class Pool {
     TaskEntry& entry = ledger_.entries()[index];
     const std::filesystem::path log = ledger_.directory().LogOf(entry.task.path);
     MakeFolder(log.parent_path());
-    std::vector<std::string> words{"msrl",
-                                   "task",
-                                   ledger_.directory().path().string(),
-                                   entry.task.path,
-                                   "--checkpoint-seconds",
-                                   StrCat(options_.checkpoint_seconds)};
+    std::vector<std::string> words = options_.worker;
+    for (const std::string& word :
+         {ledger_.directory().path().string(), entry.task.path, std::string("--checkpoint-seconds"),
+          StrCat(options_.checkpoint_seconds)}) {
+      words.push_back(word);
+    }
     if (options_.any_version) words.emplace_back("--any-version");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -126,7 +126,7 @@ class Pool {
       dup2(null, STDIN_FILENO);
       dup2(out, STDOUT_FILENO);
       dup2(out, STDERR_FILENO);
-      execv("/proc/self/exe", argv.data());
+      execvp(argv[0], argv.data());
       _exit(127);
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -231,6 +231,7 @@ SweepOutcome OutcomeOf(const Ledger& ledger) {
 }
 
 SweepOutcome RunLocally(Ledger& ledger, const PoolOptions& options) {
+  MSRL_CHECK(!options.worker.empty());
   return Pool(ledger, options).Run();
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "msrl/sweep/ledger.h"
 
@@ -22,6 +23,8 @@ enum class SweepOutcome {
 };
 
 struct PoolOptions {
+  // What carries out a task (RunTask), e.g. {"msrl", "task"}; directory, task and options follow.
+  std::vector<std::string> worker;
   int jobs = 1;
   double checkpoint_seconds = 60.0;
   bool any_version = false;
@@ -31,8 +34,8 @@ struct PoolOptions {
   std::function<void(const std::string&)> say;  // what happens, one line each
 };
 
-// Workers are this program again (`msrl task`). They stop with a checkpoint if this process ends in
-// whatever way. A worker that is killed is started again, a few times if it comes no further.
+// A process for each task, made by options.worker. They stop with a checkpoint if this process ends
+// in whatever way. A worker that is killed is started again, a few times if it comes no further.
 SweepOutcome RunLocally(Ledger& ledger, const PoolOptions& options);
 
 // What is to be said at the end of a sweep.

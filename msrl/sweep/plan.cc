@@ -40,7 +40,8 @@ std::string ValueOf(const std::vector<std::string>& settings, std::string_view k
 
 class PlanBuilder {
  public:
-  explicit PlanBuilder(const SweepSpec& spec) : spec_(spec) {}
+  PlanBuilder(const SweepSpec& spec, const Registries& registries)
+      : spec_(spec), registries_(registries) {}
 
   SweepPlan Make() {
     plan_.name = spec_.name;
@@ -114,7 +115,7 @@ class PlanBuilder {
       planned.name = env.name;
       planned.id = env.id;
       const std::vector<ConfigField> options =
-          At(env.line, "", [&] { return FindEnvironment(env.id).options(); });
+          At(env.line, "", [&] { return registries_.envs.Find(env.id).options(); });
       std::vector<std::string> known;
       for (const ConfigField& field : options) known.push_back(field.key);
       for (const SweepSetting& setting : env.settings) {
@@ -125,7 +126,7 @@ class PlanBuilder {
         planned.settings.push_back(setting.Assignment());
       }
       const std::unique_ptr<Env> made =
-          At(env.line, "", [&] { return MakeEnv(env.id, planned.settings); });
+          At(env.line, "", [&] { return registries_.envs.Make(env.id, planned.settings); });
       planned.family = env.family.empty() ? PaperFamily(made->spec().family) : env.family;
       planned.steps = env.steps;
       const EvaluationSchedule evaluation = DefaultEvaluation(env.steps, made->spec().step_limit,
@@ -140,8 +141,9 @@ class PlanBuilder {
     std::set<std::string> applied;
     std::vector<std::string> known;
     for (const SweepMethod& method : spec_.methods) {
-      const AgentEntry& agent =
-          At(method.line, "", [&]() -> const AgentEntry& { return FindAgent(method.agent); });
+      const AgentEntry& agent = At(method.line, "", [&]() -> const AgentEntry& {
+        return registries_.agents.Find(method.agent);
+      });
       const std::vector<ConfigField> fields = agent.options({});
       PlannedMethod planned;
       planned.name = method.name;
@@ -212,7 +214,8 @@ class PlanBuilder {
         run.method = m;
         run.seed = spec_.seeds.front();
         const std::string what = StrCat("method '", method.name, "' in '", env, "': ");
-        const RunSpec spec = At(method.line, what, [&] { return plan_.ResolvedSpecOf(run); });
+        const RunSpec spec =
+            At(method.line, what, [&] { return plan_.ResolvedSpecOf(run, registries_); });
         if (!method.init.empty() && !method.unaligned) {
           const std::string ours = ValueOf(spec.agent_settings, "lift");
           const std::string_view theirs = EnumName(plan_.FindBranch(method.init)->Config().lift);
@@ -244,6 +247,7 @@ class PlanBuilder {
   }
 
   const SweepSpec& spec_;
+  const Registries& registries_;
   SweepPlan plan_;
 };
 
@@ -329,16 +333,18 @@ RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
   return spec;
 }
 
-RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run) const {
+RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const {
   RunSpec spec = SpecOf(run);
   const PlannedMethod& method = methods[run.method];
   if (const PlannedBranch* branch = FindBranch(method.init)) {
-    SetFor(ValueBranchPretrainer::Announce(branch->Config()), method.unaligned, spec);
+    SetFor(ValueBranchPretrainer::Announce(branch->Config()), method.unaligned, registries, spec);
   }
-  return Resolve(spec);
+  return Resolve(spec, registries);
 }
 
-SweepPlan MakePlan(const SweepSpec& spec) { return PlanBuilder(spec).Make(); }
+SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries) {
+  return PlanBuilder(spec, registries).Make();
+}
 
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
                      std::string_view version, std::string_view commit) {

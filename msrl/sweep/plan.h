@@ -79,12 +79,12 @@ struct SweepPlan {
   // The run as `msrl train` would be told; a branch comes on top (StartFromBranch).
   RunSpec SpecOf(const PlannedRun& run) const;
   // The same with every setting written out, those that the branch brings too. `init` is empty.
-  RunSpec ResolvedSpecOf(const PlannedRun& run) const;
+  RunSpec ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const;
 };
 
 // Checks everything that can be checked: environments, agents, settings, branches. UserError with
 // file and line.
-SweepPlan MakePlan(const SweepSpec& spec);
+SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries);
 
 // A hash of what the run's results depend on: its resolved settings and seed, the branch it starts
 // from, and the code. Never of a place or a job.

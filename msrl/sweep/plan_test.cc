@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/ledger.h"
@@ -63,7 +64,9 @@ std::string With(std::string text, const std::string& from, const std::string& t
   return text.replace(place, from.size(), to);
 }
 
-SweepPlan Plan(const std::string& text) { return MakePlan(ParseSweepSpec(text, "my.toml")); }
+SweepPlan Plan(const std::string& text) {
+  return MakePlan(ParseSweepSpec(text, "my.toml"), BuiltinRegistries());
+}
 
 std::string ErrorOf(const std::string& from, const std::string& to) {
   try {
@@ -181,7 +184,7 @@ TEST(PlanTest, IdentitiesFollowEverythingThatResultsDependOn) {
   changed("seeds = [1, 2, 3]", "seeds = [1, 4, 3]", false, false, true);
   changed("settings = { width = 16 }", "settings = { width = 16, batch = 32 }", false, false, true);
   const PlannedRun& run = plan.runs[0];
-  const RunSpec spec = plan.ResolvedSpecOf(run);
+  const RunSpec spec = plan.ResolvedSpecOf(run, BuiltinRegistries());
   EXPECT_EQ(Identity(plan, run, spec, plan.version, plan.commit), run.identity);
   EXPECT_NE(Identity(plan, run, spec, "9.9.9", plan.commit), run.identity);
   EXPECT_NE(Identity(plan, run, spec, plan.version, "abc"), run.identity);
@@ -264,7 +267,7 @@ TEST(PlanTest, AllPresetsCanBeCarriedOut) {
   int presets = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(MSRL_SOURCE_DIR) / "configs")) {
     SCOPED_TRACE(entry.path().string());
-    const SweepPlan plan = MakePlan(ReadSweepSpec(entry.path()));
+    const SweepPlan plan = MakePlan(ReadSweepSpec(entry.path()), BuiltinRegistries());
     EXPECT_EQ(plan.name, entry.path().stem().string());
     EXPECT_FALSE(plan.runs.empty());
     for (const std::uint64_t seed : plan.seeds) EXPECT_GE(seed, 100U);  // 0-9 are for tuning

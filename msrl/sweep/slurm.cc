@@ -35,11 +35,11 @@ constexpr std::chrono::milliseconds kLongestPause(15000);
 
 // $1 list of tasks, $2 sweep, $3 msrl, $4 most restarts, the rest: options of msrl task.
 constexpr std::string_view kJobScript = R"script(#!/bin/bash
-# One task of a sweep, written by msrl sweep: job.sh LIST DIR MSRL RESTARTS [options of msrl task]
-list=$1 dir=$2 msrl=$3 restarts=$4
+# One task of a sweep, written by msrl sweep: job.sh LIST DIR RESTARTS COMMAND [options]
+list=$1 dir=$2 restarts=$3
 # the id of the last task is also that of the whole array
 job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-shift 4
+shift 3
 task=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$list")
 [ -n "$task" ] || { echo "no line $SLURM_ARRAY_TASK_ID in $list"; exit 2; }
 log=$dir/logs/$task.log
@@ -48,7 +48,7 @@ mkdir -p "$(dirname "$log")"
 # Slurm warns before preemption and time limit; the run then writes its checkpoint
 child=
 trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' USR1 TERM
-"$msrl" task "$dir" "$task" "$@" >>"$log" 2>&1 &
+"$@" "$dir" "$task" >>"$log" 2>&1 &
 child=$!
 # a signal ends the wait, not the child
 while :; do
@@ -311,10 +311,13 @@ class SlurmDriver {
     for (const std::string& word :
          {std::string("--parsable"), array, "--job-name=" + name,
           "--output=" + (folder_ / "%A_%a.out").string(), (folder_ / "job.sh").string(),
-          file.string(), root_.string(), Program(), std::to_string(kMaxRestarts),
-          std::string("--checkpoint-seconds"), StrCat(options_.pool.checkpoint_seconds)}) {
+          file.string(), root_.string(), std::to_string(kMaxRestarts)}) {
       words.push_back(word);
     }
+    // the nodes have the same file system, so the same program
+    words.insert(words.end(), options_.pool.worker.begin(), options_.pool.worker.end());
+    words.emplace_back("--checkpoint-seconds");
+    words.push_back(StrCat(options_.pool.checkpoint_seconds));
     if (options_.pool.any_version) words.emplace_back("--any-version");
     const CommandResult result = Execute(words);
     if (result.code != 0) {
@@ -339,9 +342,6 @@ class SlurmDriver {
     jobs.push_back({{"job", job}, {"list", list.filename().string()}, {"tasks", tasks}});
     WriteFileAtomically(file, jobs.dump(1) + "\n");
   }
-
-  // The nodes have the same file system, so the same program.
-  static std::string Program() { return fs::read_symlink("/proc/self/exe").string(); }
 
   Ledger& ledger_;
   const SlurmOptions& options_;

@@ -131,7 +131,8 @@ void RequirePlanned(const SweepDirectory& directory, const PlannedRun& run, cons
   }
 }
 
-void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const PrepareOptions& options) {
+void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registries& registries,
+                 const PrepareOptions& options) {
   const fs::path& path = directory.path();
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -149,7 +150,7 @@ void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Prepare
     // what is damaged is reported as failed, and the others go on
     if (record.state == RunState::kAbsent || record.state == RunState::kDamaged) continue;
     const auto place = std::pair(run.env, run.method);
-    if (!resolved.contains(place)) resolved[place] = plan.ResolvedSpecOf(run);
+    if (!resolved.contains(place)) resolved[place] = plan.ResolvedSpecOf(run, registries);
     RunSpec wanted = resolved.at(place);
     wanted.seed = run.seed;
     RequirePlanned(directory, run, record, wanted);

@@ -52,7 +52,8 @@ struct PrepareOptions {
 // is new, empty, or holds this sweep or a smaller one, and every run in it is what the plan says.
 // Changes nothing on disk. Sets the identity of runs that are there to that of the code that made
 // them.
-void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const PrepareOptions& options);
+void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registries& registries,
+                 const PrepareOptions& options);
 
 // Makes the directory, takes it for this process and writes sweep.json. LeaseError if another
 // process drives a sweep there.

@@ -26,8 +26,9 @@ std::string Unquoted(std::string text) {
 
 class TaskRunner {
  public:
-  TaskRunner(const SweepDirectory& directory, const SweepPlan& plan, const TaskOptions& options)
-      : directory_(directory), plan_(plan), options_(options) {}
+  TaskRunner(const SweepDirectory& directory, const SweepPlan& plan, const Registries& registries,
+             const TaskOptions& options)
+      : directory_(directory), plan_(plan), registries_(registries), options_(options) {}
 
   TaskOutcome Carry(const SweepTask& task) const {
     if (task.kind == SweepTask::Kind::kRun) return Run(plan_.runs[task.item]);
@@ -68,7 +69,8 @@ class TaskRunner {
     }
     const fs::path place = directory_.File(path);
     collect.work = place.parent_path() / ("." + place.filename().string() + ".work");
-    const EpisodeFile file = Collect(collect, [this](std::string_view, int, int) { GoOn(); });
+    const EpisodeFile file = Collect(collect, registries_.envs, registries_.agents,
+                                     [this](std::string_view, int, int) { GoOn(); });
     WriteEpisodes(place, file);
     fs::remove_all(collect.work);
     Say(StrCat(directory_.File(path).string(), ": ", file.episodes.size(), " episodes, contents ",
@@ -119,7 +121,7 @@ class TaskRunner {
     const RunRecord record = ReadRunRecord(path);
     if (record.state == RunState::kDamaged) throw UserError(record.message);
     if (record.state == RunState::kAbsent) return Play(Create(run, path));
-    RequirePlanned(directory_, run, record, plan_.ResolvedSpecOf(run));
+    RequirePlanned(directory_, run, record, plan_.ResolvedSpecOf(run, registries_));
     if (record.state == RunState::kFinished) {
       Say(StrCat(path.string(), " has finished before"));
       return TaskOutcome::kDone;
@@ -136,11 +138,11 @@ class TaskRunner {
     std::string init;
     if (!run.branch.empty()) {
       const Artefact artefact = Artefact::Read(directory_.File(run.branch));
-      StartFrom(artefact, plan_.methods[run.method].unaligned, spec);
+      StartFrom(artefact, plan_.methods[run.method].unaligned, registries_, spec);
       init = artefact.contents();
     }
     try {
-      return RunDirectory::Create(path, Resolve(spec), {}, init);
+      return RunDirectory::Create(path, Resolve(spec, registries_), registries_, init);
     } catch (const LeaseError&) {
       throw;
     } catch (const UserError&) {
@@ -155,7 +157,7 @@ class TaskRunner {
     options.stop = options_.stop;
     options.on_warning = options.on_notice = [this](const std::string& text) { Say(text); };
     const std::string path = directory.path().string();
-    Runner runner(directory, {}, options);
+    Runner runner(directory, registries_, options);
     Say(StrCat(path, ": from step ", runner.step()));
     const RunOutcome outcome = runner.Run();
     Say(StrCat(path, outcome == RunOutcome::kInterrupted ? ": stopped" : ": finished", " at step ",
@@ -165,13 +167,14 @@ class TaskRunner {
 
   const SweepDirectory& directory_;
   const SweepPlan& plan_;
+  const Registries& registries_;
   const TaskOptions& options_;
 };
 
 }  // namespace
 
 TaskOutcome RunTask(const SweepDirectory& directory, std::string_view path,
-                    const TaskOptions& options) {
+                    const Registries& registries, const TaskOptions& options) {
   const SweepPlan plan = directory.ReadPlan();
   const std::vector<SweepTask> tasks = TasksOf(plan);
   const SweepTask* chosen = nullptr;
@@ -185,7 +188,7 @@ TaskOutcome RunTask(const SweepDirectory& directory, std::string_view path,
                            DidYouMean(path, known)));
   }
   try {
-    const TaskOutcome outcome = TaskRunner(directory, plan, options).Carry(*chosen);
+    const TaskOutcome outcome = TaskRunner(directory, plan, registries, options).Carry(*chosen);
     if (outcome == TaskOutcome::kDone) directory.ForgetFailure(path);
     return outcome;
   } catch (const LeaseError&) {

@@ -23,7 +23,7 @@ enum class TaskOutcome { kDone, kInterrupted };
 // Data and branches are made whole or not at all, always with the same contents. LeaseError if
 // another process is at it. Any other exception is recorded as the task's failure and passed on.
 TaskOutcome RunTask(const SweepDirectory& directory, std::string_view path,
-                    const TaskOptions& options);
+                    const Registries& registries, const TaskOptions& options);
 
 }  // namespace msrl
 

@@ -5,7 +5,6 @@
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
-#include "msrl/env_list/env_list.h"
 #include "msrl/transfer/fitted_value.h"
 #include "msrl/transfer/source_critic.h"
 
@@ -116,9 +115,10 @@ bool Wanted(const CollectOptions& options, ValueTarget target) {
   return std::ranges::find(options.targets, target) != options.targets.end();
 }
 
-void RequireValid(const CollectOptions& options, const std::vector<std::string>& sources) {
+void RequireValid(const CollectOptions& options, const EnvRegistry& envs,
+                  const std::vector<std::string>& sources) {
   RequireInRange(options);
-  const std::vector<std::string> families = SourceFamilies();
+  const std::vector<std::string> families = SourceFamilies(envs);
   for (const std::string& source : sources) {
     if (std::find(families.begin(), families.end(), source) == families.end()) {
       throw UserError(StrCat("'", source, "' is no source family", DidYouMean(source, families)));
@@ -134,9 +134,9 @@ void RequireValid(const CollectOptions& options, const std::vector<std::string>&
 
 }  // namespace
 
-std::vector<std::string> SourceFamilies() {
+std::vector<std::string> SourceFamilies(const EnvRegistry& envs) {
   std::vector<std::string> ids;
-  for (const EnvEntry& entry : Environments()) {
+  for (const EnvEntry& entry : envs) {
     if (entry.is_source) ids.push_back(entry.id);
   }
   return ids;
@@ -163,14 +163,15 @@ Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value
   return rest;
 }
 
-EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progress) {
+EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
+                    const AgentRegistry& agents, const CollectProgress& progress) {
   const std::vector<std::string> sources =
-      options.sources.empty() ? SourceFamilies() : options.sources;
-  RequireValid(options, sources);
+      options.sources.empty() ? SourceFamilies(registry) : options.sources;
+  RequireValid(options, registry, sources);
   const std::string split(EnumName(options.split));
   const std::string env_options[] = {"split=" + split, StrCat("dead_slots=", options.dead_slots)};
   std::vector<std::unique_ptr<Env>> envs;
-  for (const std::string& source : sources) envs.push_back(MakeEnv(source, env_options));
+  for (const std::string& source : sources) envs.push_back(registry.Make(source, env_options));
 
   EpisodeFile file;
   file.lift_id = CompactLift()->id().ToString();
@@ -199,7 +200,8 @@ EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progre
   if (Wanted(options, ValueTarget::kFitted)) AddFittedValues(file);
   if (Wanted(options, ValueTarget::kCritic)) {
     file.attributes["critic_steps"] = std::to_string(options.critic_steps);
-    AddCriticValues(file, {.steps = options.critic_steps, .seed = options.seed}, progress);
+    AddCriticValues(file, registry, agents, {.steps = options.critic_steps, .seed = options.seed},
+                    progress);
   }
   return file;
 }

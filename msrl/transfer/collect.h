@@ -9,15 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/agents/registry.h"
 #include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
+#include "msrl/env/env_registry.h"
 #include "msrl/env/instance.h"
 #include "msrl/transfer/value_target.h"
 
 namespace msrl {
 
 // Ids of all source families, in the order of the registry.
-std::vector<std::string> SourceFamilies();
+std::vector<std::string> SourceFamilies(const EnvRegistry& envs);
 // Those in a file, in the order in which they come.
 std::vector<std::string> SourcesOf(const EpisodeFile& file);
 
@@ -65,7 +67,8 @@ struct CollectOptions {
 // MakeBehaviour the skill. UserError on impossible options. `progress` is called now and then in
 // every stage, "episodes" and "critics", and at the stage's end with done == total.
 using CollectProgress = std::function<void(std::string_view stage, int done, int total)>;
-EpisodeFile Collect(const CollectOptions& options, const CollectProgress& progress = {});
+EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& envs,
+                    const AgentRegistry& agents, const CollectProgress& progress = {});
 
 // The discounted rest of an episode for each of its T+1 states, with the given value of the last.
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma);

@@ -25,15 +25,15 @@ CollectOptions Small(std::vector<ValueTarget> targets = {ValueTarget::kMonteCarl
 }
 
 TEST(Collect, IsDecidedByItsOptions) {
-  const EpisodeFile file = Collect(Small());
-  EXPECT_EQ(file.ContentHash(), Collect(Small()).ContentHash());
+  const EpisodeFile file = Collect(Small(), BuiltinEnvs(), BuiltinAgents());
+  EXPECT_EQ(file.ContentHash(), Collect(Small(), BuiltinEnvs(), BuiltinAgents()).ContentHash());
   CollectOptions other = Small();
   other.seed = 6;
-  EXPECT_NE(file.ContentHash(), Collect(other).ContentHash());
+  EXPECT_NE(file.ContentHash(), Collect(other, BuiltinEnvs(), BuiltinAgents()).ContentHash());
   // more episodes begin with the same ones
   CollectOptions longer = Small();
   longer.episodes = 30;
-  EpisodeFile more = Collect(longer);
+  EpisodeFile more = Collect(longer, BuiltinEnvs(), BuiltinAgents());
   more.episodes.resize(24);
   EXPECT_EQ(file.ContentHash(), more.ContentHash());
 }
@@ -41,9 +41,9 @@ TEST(Collect, IsDecidedByItsOptions) {
 TEST(Collect, SourcesInTurnWithAllTheirVariety) {
   CollectOptions options = Small();
   options.episodes = 160;
-  const EpisodeFile file = Collect(options);
+  const EpisodeFile file = Collect(options, BuiltinEnvs(), BuiltinAgents());
   EXPECT_NO_THROW(RequireValid(file, "test"));
-  const std::vector<std::string> families = SourceFamilies();
+  const std::vector<std::string> families = SourceFamilies(BuiltinEnvs());
   EXPECT_EQ(families.size(), 4u);
   std::set<double> styles;
   std::set<Index> lengths;
@@ -70,15 +70,16 @@ TEST(Collect, SourcesInTurnWithAllTheirVariety) {
 TEST(Collect, SplitsShareNoLayout) {
   CollectOptions options = Small();
   std::set<std::string> train;
-  for (const StoredEpisode& e : Collect(options).episodes) train.insert(e.env + e.instance);
+  for (const StoredEpisode& e : Collect(options, BuiltinEnvs(), BuiltinAgents()).episodes)
+    train.insert(e.env + e.instance);
   options.split = Split::kHeldOut;
-  for (const StoredEpisode& e : Collect(options).episodes) {
+  for (const StoredEpisode& e : Collect(options, BuiltinEnvs(), BuiltinAgents()).episodes) {
     EXPECT_EQ(train.count(e.env + e.instance), 0u);
   }
 }
 
 TEST(Collect, MonteCarloIsTheDiscountedRest) {
-  for (const StoredEpisode& e : Collect(Small()).episodes) {
+  for (const StoredEpisode& e : Collect(Small(), BuiltinEnvs(), BuiltinAgents()).episodes) {
     const Eigen::VectorXf& v = e.values.at("mc");
     ASSERT_EQ(v.size(), e.horizon() + 1);
     for (Index t = 0; t < e.horizon(); ++t) {
@@ -95,7 +96,7 @@ TEST(Collect, MonteCarloIsTheDiscountedRest) {
 TEST(Collect, ExpertValuesAreThoseOfTheStates) {
   CollectOptions options = Small({ValueTarget::kExpert});
   options.episodes = 4;
-  for (const StoredEpisode& e : Collect(options).episodes) {
+  for (const StoredEpisode& e : Collect(options, BuiltinEnvs(), BuiltinAgents()).episodes) {
     const std::string settings[] = {"dead_slots=0.25"};
     const auto env = MakeEnv(e.env, settings);
     env->Reset(e.seed);
@@ -112,7 +113,7 @@ TEST(Collect, Mistakes) {
     return UserErrorText([&] {
       CollectOptions options = Small();
       change(options);
-      Collect(options);
+      Collect(options, BuiltinEnvs(), BuiltinAgents());
     });
   };
   EXPECT_NE(error([](CollectOptions& o) { o.sources = {"micro-gird"}; }).find("did you mean"),

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "msrl/env_list/env_list.h"
 #include "msrl/transfer/collect.h"
 
 namespace msrl {
@@ -29,7 +30,8 @@ TEST(PrefixSet, TheOracleTellsAnyNumberOfFamilies) {
     EpisodeFile file = Collect({.sources = {"graph-motif"},
                                 .episodes = 2 * families,
                                 .targets = {ValueTarget::kMonteCarlo},
-                                .dead_slots = 0});
+                                .dead_slots = 0},
+                               BuiltinEnvs(), BuiltinAgents());
     for (std::size_t k = 0; k < file.episodes.size(); ++k) {
       file.episodes[k].env = "family-" + std::to_string(k % static_cast<std::size_t>(families));
     }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
@@ -30,7 +31,8 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
       options.episodes = 24;
       options.split = split;
       options.targets = entry_.targets(settings_);
-      (split == Split::kTrain ? train_ : held_out_) = Collect(options);
+      (split == Split::kTrain ? train_ : held_out_) =
+          Collect(options, BuiltinEnvs(), BuiltinAgents());
     }
     pretrainer_ = entry_.prepare(settings_, train_, held_out_);
     job_ = Job(5);

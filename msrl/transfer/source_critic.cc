@@ -12,21 +12,22 @@
 #include "msrl/agents/play.h"
 #include "msrl/agents/registry.h"
 #include "msrl/core/check.h"
-#include "msrl/env_list/env_list.h"
 
 namespace msrl {
 namespace {
 
 constexpr int kProgressEvery = 100;
 
-std::unique_ptr<CriticAgent> MakeSourceAgent(const EnvSpec& spec, double gamma,
-                                             const CriticValueOptions& options,
+std::unique_ptr<CriticAgent> MakeSourceAgent(const AgentRegistry& agents, const EnvSpec& spec,
+                                             double gamma, const CriticValueOptions& options,
                                              std::uint64_t seed) {
   const bool discrete = spec.action.kind == ActionKind::kDiscrete;
-  const auto entry = std::find_if(Agents().begin(), Agents().end(), [&](const AgentEntry& each) {
+  const auto entry = std::find_if(agents.begin(), agents.end(), [&](const AgentEntry& each) {
     return each.values_sources && (discrete ? each.discrete : each.continuous);
   });
-  MSRL_CHECK(entry != Agents().end(), "no agent values source episodes");
+  if (entry == agents.end()) {
+    throw UserError(StrCat("no agent values episodes of '", spec.id, "'"));
+  }
   char digits[64];
   const std::string gamma_text(digits, std::to_chars(digits, digits + sizeof digits, gamma).ptr);
   std::vector<std::string> settings{StrCat("hidden_width=", options.hidden_width),
@@ -45,12 +46,13 @@ std::unique_ptr<CriticAgent> MakeSourceAgent(const EnvSpec& spec, double gamma,
   return std::unique_ptr<CriticAgent>(critic);
 }
 
-std::unique_ptr<CriticAgent> TrainIn(BatchEnv& env, double gamma, const CriticValueOptions& options,
+std::unique_ptr<CriticAgent> TrainIn(const AgentRegistry& agents, BatchEnv& env, double gamma,
+                                     const CriticValueOptions& options,
                                      const std::function<void(int done)>& progress) {
   const std::string stream = StrCat("critic/", env.spec().id, "/");
   Rng resets(options.seed, stream + "env");
-  std::unique_ptr<CriticAgent> agent =
-      MakeSourceAgent(env.spec(), gamma, options, Rng(options.seed, stream + "agent").NextU64());
+  std::unique_ptr<CriticAgent> agent = MakeSourceAgent(
+      agents, env.spec(), gamma, options, Rng(options.seed, stream + "agent").NextU64());
   Lockstep training(*agent, env, {Rng(options.seed, stream + "policy")});
   training.Begin(0, resets.NextU64());
   for (int done = 1; done <= options.steps; ++done) {
@@ -81,7 +83,8 @@ void AddValues(CriticAgent& agent, StoredEpisode& episode) {
 }  // namespace
 
 void AddCriticValues(
-    EpisodeFile& file, const CriticValueOptions& options,
+    EpisodeFile& file, const EnvRegistry& envs, const AgentRegistry& agents,
+    const CriticValueOptions& options,
     const std::function<void(std::string_view stage, int done, int total)>& progress) {
   RequireInRange(options);
   struct Family {
@@ -94,7 +97,7 @@ void AddCriticValues(
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     const StoredEpisode& episode = file.episodes[k];
     Family& family = families[episode.env];
-    if (!family.env) family.env = std::make_unique<BatchEnv>(MakeEnv(episode.env, env_options));
+    if (!family.env) family.env = std::make_unique<BatchEnv>(envs.Make(episode.env, env_options));
     const Index size = family.env->spec().observation_size;
     if (episode.observations.rows() != size) {
       throw UserError(StrCat("episode ", k, " has observations of ", episode.observations.rows(),
@@ -106,7 +109,7 @@ void AddCriticValues(
   int before = 0;
   for (auto& [name, family] : families) {
     const std::unique_ptr<CriticAgent> agent =
-        TrainIn(*family.env, file.gamma, options, [&](int done) {
+        TrainIn(agents, *family.env, file.gamma, options, [&](int done) {
           if (progress) progress("critics", before + done, total);
         });
     for (const std::size_t k : family.episodes) AddValues(*agent, file.episodes[k]);

@@ -6,8 +6,10 @@
 #include <functional>
 #include <string_view>
 
+#include "msrl/agents/registry.h"
 #include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
+#include "msrl/env/env_registry.h"
 
 namespace msrl {
 
@@ -41,7 +43,8 @@ struct CriticValueOptions {
 // unknown or its observations have another size; RunError if training diverges. `progress` is
 // called now and then with the stage "critics" and the steps of all families so far.
 void AddCriticValues(
-    EpisodeFile& file, const CriticValueOptions& options = {},
+    EpisodeFile& file, const EnvRegistry& envs, const AgentRegistry& agents,
+    const CriticValueOptions& options = {},
     const std::function<void(std::string_view stage, int done, int total)>& progress = {});
 
 }  // namespace msrl

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/correlation.h"
@@ -35,7 +36,7 @@ TEST(CriticValue, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
   CollectOptions options = Small();
   options.episodes = 40;
   int terminated = 0;
-  for (const StoredEpisode& e : Collect(options).episodes) {
+  for (const StoredEpisode& e : Collect(options, BuiltinEnvs(), BuiltinAgents()).episodes) {
     const Eigen::VectorXf& v = e.values.at("critic");
     ASSERT_EQ(v.size(), e.horizon() + 1);
     EXPECT_TRUE(v.allFinite());
@@ -47,21 +48,22 @@ TEST(CriticValue, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
 }
 
 TEST(CriticValue, OneFunctionOfTheObservationPerFamilyAndSeed) {
-  const EpisodeFile file = Collect(Small());
+  const EpisodeFile file = Collect(Small(), BuiltinEnvs(), BuiltinAgents());
   EXPECT_EQ(file.attributes.at("critic_steps"), "300");
   // the other families and the number of episodes do not matter
   CollectOptions alone = Small();
   alone.sources = {file.episodes[1].env};
   alone.episodes = 1;
-  EXPECT_TRUE(SameValues(Collect(alone).episodes[0], file.episodes[1]));
+  EXPECT_TRUE(
+      SameValues(Collect(alone, BuiltinEnvs(), BuiltinAgents()).episodes[0], file.episodes[1]));
   CollectOptions other = Small();
   other.seed = 1;
-  EXPECT_NE(Collect(other).ContentHash(), file.ContentHash());
+  EXPECT_NE(Collect(other, BuiltinEnvs(), BuiltinAgents()).ContentHash(), file.ContentHash());
   // nor does the split that the states are of: here the same states, said to be of two splits
   EpisodeFile copy = file;
   for (StoredEpisode& e : copy.episodes) e.values.clear();
   copy.attributes["split"] = "held-out";
-  AddCriticValues(copy, {.steps = 300});
+  AddCriticValues(copy, BuiltinEnvs(), BuiltinAgents(), {.steps = 300});
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     EXPECT_TRUE(SameValues(copy.episodes[k], file.episodes[k])) << k;
   }
@@ -71,12 +73,12 @@ TEST(CriticValue, OneFunctionOfTheObservationPerFamilyAndSeed) {
     e.rewards.setZero();
     e.facts.clear();
   }
-  AddCriticValues(copy, {.steps = 300});
+  AddCriticValues(copy, BuiltinEnvs(), BuiltinAgents(), {.steps = 300});
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     EXPECT_TRUE(SameValues(copy.episodes[k], file.episodes[k])) << k;
   }
   copy.episodes[0].observations.setZero();
-  AddCriticValues(copy, {.steps = 300});
+  AddCriticValues(copy, BuiltinEnvs(), BuiltinAgents(), {.steps = 300});
   EXPECT_FALSE(SameValues(copy.episodes[0], file.episodes[0]));
 }
 
@@ -95,7 +97,7 @@ TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
     options.critic_steps = each.steps;
     std::vector<double> critic;
     std::vector<double> expert;
-    for (const StoredEpisode& e : Collect(options).episodes) {
+    for (const StoredEpisode& e : Collect(options, BuiltinEnvs(), BuiltinAgents()).episodes) {
       const Eigen::VectorXd c = e.values.at("critic").head(e.horizon()).cast<double>();
       const Eigen::VectorXd v = e.values.at("expert").head(e.horizon()).cast<double>();
       for (Index t = 0; t < e.horizon(); ++t) {
@@ -113,7 +115,7 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
   const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
   const std::vector<std::string> settings{"target=critic", "updates=2"};
   for (const Split split : EnumValues<Split>()) {
-    const EpisodeFile file = Collect(Small(split));
+    const EpisodeFile file = Collect(Small(split), BuiltinEnvs(), BuiltinAgents());
     WriteEpisodes(path, file);
     const EpisodeFile read = ReadEpisodes(path);
     std::filesystem::remove(path);
@@ -135,23 +137,29 @@ TEST(CriticValue, ShowsProgressAndNamesMistakes) {
   options.episodes = 2;
   options.sources = {"micro-grid", "graph-motif"};
   std::map<std::string, std::vector<int>> seen;
-  Collect(options, [&](std::string_view stage, int done, int total) {
-    seen[std::string(stage)].push_back(done);
-    EXPECT_EQ(total, stage == "episodes" ? 2 : 600);
-  });
+  Collect(options, BuiltinEnvs(), BuiltinAgents(),
+          [&](std::string_view stage, int done, int total) {
+            seen[std::string(stage)].push_back(done);
+            EXPECT_EQ(total, stage == "episodes" ? 2 : 600);
+          });
   EXPECT_EQ(seen["episodes"], (std::vector<int>{1, 2}));
   EXPECT_EQ(seen["critics"], (std::vector<int>{100, 200, 300, 400, 500, 600}));
 
   options.critic_steps = 0;
-  EXPECT_NE(UserErrorText([&] { Collect(options); }).find("critic_steps"), std::string::npos);
+  EXPECT_NE(
+      UserErrorText([&] { Collect(options, BuiltinEnvs(), BuiltinAgents()); }).find("critic_steps"),
+      std::string::npos);
   options.targets = {ValueTarget::kMonteCarlo};
   options.critic_steps = 1;
-  EpisodeFile file = Collect(options);
+  EpisodeFile file = Collect(options, BuiltinEnvs(), BuiltinAgents());
   file.episodes[0].observations.conservativeResize(3, Eigen::NoChange);
-  EXPECT_NE(UserErrorText([&] { AddCriticValues(file); }).find("observations of 3 numbers"),
+  EXPECT_NE(UserErrorText([&] {
+              AddCriticValues(file, BuiltinEnvs(), BuiltinAgents());
+            }).find("observations of 3 numbers"),
             std::string::npos);
   file.episodes[0].env = "nowhere";
-  EXPECT_NE(UserErrorText([&] { AddCriticValues(file); }), "no error");
+  EXPECT_NE(UserErrorText([&] { AddCriticValues(file, BuiltinEnvs(), BuiltinAgents()); }),
+            "no error");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
 #include "msrl/env/spec.h"
+#include "msrl/env_list/env_list.h"
 #include "msrl/testing/config_fields.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/testing/user_error.h"
@@ -26,7 +27,7 @@ const EpisodeFile& Episodes(const std::string& split) {
     options.episodes = 160;
     options.split = *EnumFromName<Split>(which);
     options.targets = {ValueTarget::kMonteCarlo, ValueTarget::kExpert};
-    return Collect(options);
+    return Collect(options, BuiltinEnvs(), BuiltinAgents());
   };
   static const EpisodeFile train = collect("train");
   static const EpisodeFile held_out = collect("held-out");
@@ -57,7 +58,8 @@ Trained Train(const ValueBranchPretrainer& pretrainer, const std::vector<std::st
 }
 
 Trained Train(const PretrainConfig& config, std::uint64_t seed = 0) {
-  return Train({config, Episodes("train"), Episodes("held-out")}, SourceFamilies(), seed);
+  return Train({config, Episodes("train"), Episodes("held-out")}, SourceFamilies(BuiltinEnvs()),
+               seed);
 }
 
 TEST(PrefixSet, ColumnsAreTheFeaturesOfTheirPrefixes) {
@@ -311,7 +313,7 @@ TEST(Pretrain, ThePapersFigures) {
   };
   ASSERT_TRUE(paper("mixed", "rank_correlation").has_value());
   EXPECT_EQ(paper("mixed", "rank_correlation")->mean, 0.933);
-  for (const std::string& family : SourceFamilies()) {
+  for (const std::string& family : SourceFamilies(BuiltinEnvs())) {
     for (const char* column : {"train_error", "validation_error", "rank_correlation"}) {
       EXPECT_TRUE(paper(family, column)) << family << " " << column;
     }

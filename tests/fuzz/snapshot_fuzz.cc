@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::vector<std::unique_ptr<msrl::Env>> envs = [] {
     std::vector<std::unique_ptr<msrl::Env>> list;
-    for (const msrl::EnvEntry& entry : msrl::Environments()) {
+    for (const msrl::EnvEntry& entry : msrl::BuiltinEnvs()) {
       list.push_back(msrl::MakeEnv(entry.id));
     }
     return list;

@@ -88,9 +88,9 @@ constexpr Pair kPairs[] = {{"msrl", "sac", "four-rooms-sparse"},
 
 std::unique_ptr<Agent> Make(const std::string& id, const std::string& env,
                             const Settings& settings = {}, std::uint64_t seed = 1) {
-  Settings all = FindAgent(id).quick;
+  Settings all = BuiltinAgents().Find(id).quick;
   all.insert(all.end(), settings.begin(), settings.end());
-  return MakeAgent(FindAgent(id), MakeEnv(env)->spec(), all, seed);
+  return MakeAgent(BuiltinAgents().Find(id), MakeEnv(env)->spec(), all, seed);
 }
 
 // Every number of the base's state is in that of the other, under the same name.

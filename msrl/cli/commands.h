@@ -1,0 +1,69 @@
+// The commands. Each function adds its own, which run when chosen and end with an exception if they
+// do not succeed (main.cc).
+#ifndef MSRL_CLI_COMMANDS_H_
+#define MSRL_CLI_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "msrl/run/registries.h"
+
+namespace msrl::cli {
+
+// This very executable, even if its file is replaced while it runs.
+inline constexpr const char* kThisProgram = "/proc/self/exe";
+
+// The program that has the commands. It outlives them.
+struct Program {
+  std::string name;  // what one types
+  std::string file;  // its executable, for other machines and for what is installed beside it
+  Registries registries;
+  std::function<void(const std::string&)> warn;  // "NAME: text" on stderr
+};
+
+void AddAgents(CLI::App& app, const Program& program);
+void AddCollect(CLI::App& app, const Program& program);
+void AddConfig(CLI::App& app, const Program& program);
+void AddDescribe(CLI::App& app);
+void AddDiagnose(CLI::App& app);
+void AddEnvCheck(CLI::App& app);
+void AddEnvs(CLI::App& app, const Program& program);
+void AddEval(CLI::App& app, const Program& program);
+void AddInspect(CLI::App& app, const Program& program);
+void AddLibrary(CLI::App& app, const Program& program);
+void AddPlay(CLI::App& app, const Program& program);
+void AddPretrain(CLI::App& app, const Program& program);
+void AddReport(CLI::App& app, const Program& program);
+void AddResume(CLI::App& app, const Program& program);
+void AddStatus(CLI::App& app);
+void AddSweep(CLI::App& app, const Program& program);
+void AddTask(CLI::App& app, const Program& program);
+void AddTrain(CLI::App& app, const Program& program);
+
+// What scripts and schedulers can rely on (docs/running.md).
+inline constexpr int kDefect = 1;
+inline constexpr int kUserError = 2;
+inline constexpr int kSweepFailures = 3;
+inline constexpr int kBadNumber = 6;
+inline constexpr int kNoSpace = 7;
+inline constexpr int kInterrupted = 75;
+
+// Thrown by a command that has said all it has to say, with an exit code that is no error of the
+// input.
+struct ExitRequest {
+  int code;
+};
+
+// The word, between quotes if a shell would take it apart.
+std::string Quoted(const std::string& word);
+// "12 s", "3:20 min", "2:05 h".
+std::string Duration(double seconds);
+// --set: "key=value", any number of times.
+void AddSettings(CLI::App& command, std::vector<std::string>& settings, const char* meaning,
+                 const char* name = "--set");
+
+}  // namespace msrl::cli
+
+#endif  // MSRL_CLI_COMMANDS_H_

@@ -1,0 +1,19 @@
+// Everything that is chosen by an id.
+#ifndef MSRL_RUN_REGISTRIES_H_
+#define MSRL_RUN_REGISTRIES_H_
+
+#include "msrl/agents/registry.h"
+#include "msrl/env/env_registry.h"
+
+namespace msrl {
+
+// Where a program's environments and agents come from. A value: BuiltinRegistries() of msrl/builtin
+// has what comes with msrl; copy it and add rows of your own, or begin with none.
+struct Registries {
+  EnvRegistry envs;
+  AgentRegistry agents;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_RUN_REGISTRIES_H_
