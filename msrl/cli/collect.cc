@@ -25,11 +25,12 @@ void RunCollect(const CollectArguments& arguments, const Program& program) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
   }
   ProgressLine line("collect");
-  const EpisodeFile file = Collect(arguments.options, program.registries.envs,
-                                   [&line](std::string_view stage, int done, int total) {
-                                     line.Begin(StrCat("collect ", stage));
-                                     line.Show(done, total);
-                                   });
+  const EpisodeFile file =
+      Collect(arguments.options, program.registries.envs, program.registries.agents,
+              [&line](std::string_view stage, int done, int total) {
+                line.Begin(StrCat("collect ", stage));
+                line.Show(done, total);
+              });
   WriteEpisodes(arguments.out, file);
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {

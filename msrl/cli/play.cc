@@ -1,7 +1,10 @@
+#include "msrl/agents/play.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +20,7 @@
 #include "msrl/render/rendering.h"
 #include "msrl/render/sketch.h"
 #include "msrl/render/video.h"
+#include "msrl/run/runner.h"
 
 namespace msrl::cli {
 namespace {
@@ -25,7 +29,7 @@ constexpr double kUsualRate = 30.0;    // frames per second of a simulation in r
 constexpr double kUntimedRate = 10.0;  // of tasks whose steps are no time
 
 struct PlayOptions {
-  std::string id;
+  std::string what;  // environment or run
   std::string video;
   std::uint64_t seed = 0;
   int steps = 0;
@@ -36,22 +40,40 @@ struct PlayOptions {
   bool sketch = false;
 };
 
-// Acts as one of the policies.
+// Who plays: the agent of a run, or one of the policies that need no learning.
 class Player {
  public:
-  Player(Env& env, const PlayOptions& options) : still_(env.spec().action) {
+  // `agent` is null unless a run is played. Begins the episode.
+  Player(BatchEnv& envs, Agent* agent, const PlayOptions& options)
+      : env_(envs.env(0)), still_(envs.spec().action) {
+    if (agent != nullptr) {
+      episode_.emplace(*agent, envs, std::vector<Rng>{Rng(options.seed, "play")});
+      episode_->Begin(0, options.seed);
+      return;
+    }
+    env_.Reset(options.seed);
     if (options.policy == "still") {
-      if (const auto* tabular = UnwrapAs<TabularEnv>(env)) {
+      if (const auto* tabular = UnwrapAs<TabularEnv>(env_)) {
         still_.set_index(tabular->instance().stay_action);
       }
     } else {
       const double skill = options.policy == "expert" ? 1.0 : 0.0;
-      behaviour_.emplace(env, BehaviourConfig{.skill = skill}, Rng(options.seed, "play"));
+      behaviour_.emplace(env_, BehaviourConfig{.skill = skill}, Rng(options.seed, "play"));
     }
   }
-  Action Act() { return behaviour_ ? behaviour_->Act() : still_.view(); }
+  StepResult Step() {
+    if (!episode_) return env_.Step(behaviour_ ? behaviour_->Act() : still_.view());
+    StepResult result;
+    episode_->Step(ActMode::kEvaluate, [&result](const PlayedStep& step) {
+      const Experience& seen = step.experience;
+      result = {seen.reward, seen.terminated, seen.truncated};
+    });
+    return result;
+  }
 
  private:
+  Env& env_;
+  std::optional<Lockstep> episode_;
   ActionBuffer still_;
   std::optional<Behaviour> behaviour_;
 };
@@ -81,10 +103,22 @@ std::unique_ptr<View> MakeView(Env& env, ImageSize size, bool sketch, const Prog
 }
 
 void Run(const PlayOptions& options, const Program& program) {
-  const std::unique_ptr<Env> env = program.registries.envs.Make(options.id, options.settings);
   const ImageSize size = ParseImageSize(options.size);
-  env->Reset(options.seed);
-  Player player(*env, options);
+  std::string id = options.what;
+  std::string who = "policy " + options.policy;
+  std::vector<std::string> settings = options.settings;
+  std::unique_ptr<Agent> agent;
+  if (std::filesystem::exists(std::filesystem::path(options.what) / "run.json")) {
+    const RunDirectory run = RunDirectory::OpenForReading(options.what);
+    id = run.spec().env;
+    who = "agent " + run.spec().agent;
+    settings.insert(settings.begin(), run.spec().env_settings.begin(),
+                    run.spec().env_settings.end());
+    agent = LoadAgent(run, program.registries, program.warn);
+  }
+  BatchEnv envs(program.registries.envs.Make(id, settings));
+  Env* const env = &envs.env(0);
+  Player player(envs, agent.get(), options);
   const Pace pace = MakePace(*env, options.fps);
   std::unique_ptr<VideoWriter> video;
   std::unique_ptr<View> view;
@@ -95,12 +129,12 @@ void Run(const PlayOptions& options, const Program& program) {
   }
 
   const int limit = options.steps > 0 ? std::min(options.steps, env->horizon()) : env->horizon();
-  ProgressLine progress(options.id);
+  ProgressLine progress(id);
   int steps = 0;
   double total = 0.0;
   StepResult result;
   while (steps < limit && !result.terminated && !result.truncated) {
-    result = env->Step(player.Act());
+    result = player.Step();
     total += result.reward;
     ++steps;
     const bool last = steps == limit || result.terminated || result.truncated;
@@ -113,7 +147,7 @@ void Run(const PlayOptions& options, const Program& program) {
   if (video != nullptr) video->Finish();
 
   const std::optional<bool> success = env->Success();
-  fmt::print("{}: seed {}, policy {}\n", options.id, options.seed, options.policy);
+  fmt::print("{}: seed {}, {}\n", id, options.seed, who);
   fmt::print("  steps    {}{}\n", steps,
              result.terminated  ? " (terminated)"
              : result.truncated ? " (time limit)"
@@ -135,13 +169,15 @@ void Run(const PlayOptions& options, const Program& program) {
 void AddPlay(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("play", "Play one episode and film it");
   const auto options = std::make_shared<PlayOptions>();
-  command->add_option("ENV", options->id, "Environment")->required();
+  command
+      ->add_option("WHAT", options->what, "Environment, or the directory of a run: its agent plays")
+      ->required();
   command->add_option("--video", options->video,
                       "Where to: a name that ends in .mp4, or a folder for PNG frames");
   command->add_option("--seed", options->seed, "Seed of the episode")->capture_default_str();
   command->add_option("--steps", options->steps, "At most so many steps (default: whole episode)")
       ->check(CLI::PositiveNumber);
-  command->add_option("--policy", options->policy, "random, still or expert")
+  command->add_option("--policy", options->policy, "Without a run: random, still or expert")
       ->check(CLI::IsMember({"random", "still", "expert"}))
       ->capture_default_str();
   AddSettings(*command, options->settings, "key=value: an option of the environment");
