@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <set>
+#include <utility>
 
 #include "msrl/env/behaviour.h"
 #include "msrl/env_list/env_list.h"
@@ -36,6 +38,32 @@ TEST(Collect, IsDecidedByItsOptions) {
   EpisodeFile more = Collect(longer, BuiltinEnvs(), BuiltinAgents());
   more.episodes.resize(24);
   EXPECT_EQ(file.ContentHash(), more.ContentHash());
+}
+
+TEST(Collect, GoesOnWhereItWasStopped) {
+  const auto work = std::filesystem::path(::testing::TempDir()) / "collect_test_work";
+  std::filesystem::remove_all(work);
+  CollectOptions options = Small({"mc", "fitted"});
+  options.episodes = 520;
+  const std::string whole = Collect(options).ContentHash();
+  options.work = work;
+  struct Stopped {};
+  int played = 0;
+  const auto collect = [&](int stop) {
+    return Collect(options, [&](std::string_view, int done, int) {
+      ++played;
+      if (done == stop) throw Stopped{};
+    });
+  };
+  EXPECT_THROW(collect(200), Stopped);
+  EXPECT_THROW(collect(511), Stopped);
+  EXPECT_EQ(std::exchange(played, 0), 200 + 511);
+  EXPECT_EQ(collect(-1).ContentHash(), whole);
+  EXPECT_EQ(played, 20);
+  // what other options have kept is not taken
+  options.seed = 6;
+  EXPECT_NE(collect(-1).ContentHash(), whole);
+  std::filesystem::remove_all(work);
 }
 
 TEST(Collect, SourcesInTurnWithAllTheirVariety) {
