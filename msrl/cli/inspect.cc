@@ -126,12 +126,32 @@ struct Inspection {
   std::map<std::string, double> metrics;
 };
 
+// What a file of `msrl pretrain` says about itself.
+void PrintArtefact(const Artefact& artefact, bool as_json) {
+  const ArtefactHeader& header = artefact.header();
+  if (as_json) {
+    Json json{{"kind", header.kind},           {"lift", header.lift.ToString()},
+              {"lift_kind", header.lift_kind}, {"parameters", artefact.parameter_count()},
+              {"shape", header.shape},         {"made", header.made}};
+    json["tensors"] = Json::object();
+    for (const TensorInfo& tensor : artefact.tensors().tensors()) {
+      json["tensors"][tensor.name] = tensor.shape;
+    }
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}: artefact of kind {}, {} parameters, lift {} ({})\n", artefact.source(),
+             header.kind, artefact.parameter_count(), header.lift.ToString(), header.lift_kind);
+  for (const auto& [key, text] : header.shape) fmt::print("  {:<16} {}\n", key, text);
+  fmt::print("made by\n");
+  for (const auto& [key, text] : header.made) fmt::print("  {:<16} {}\n", key, text);
+}
+
 const Msrl& RequireMatrixCritic(const Agent& agent, const RunDirectory& directory) {
   const auto* msrl = dynamic_cast<const Msrl*>(&agent);
   if (msrl == nullptr || !msrl->base().critic().has_branch()) {
     throw UserError(StrCat(directory.path().string(), ": the critic of '", directory.spec().agent,
-                           "' does not see the matrix; inspect needs an agent msrl, msrl-td3 or "
-                           "msrl-dqn with matrix=true"));
+                           "' does not see the matrix; inspect needs an agent with matrix=true"));
   }
   return *msrl;
 }
@@ -330,6 +350,9 @@ Json ToJson(const Inspection& inspection, const InspectOptions& options) {
 }
 
 void RunInspect(const InspectOptions& options, const Program& program) {
+  if (std::filesystem::is_regular_file(options.run)) {
+    return PrintArtefact(Artefact::Read(options.run), options.json);
+  }
   const RunDirectory directory = RunDirectory::OpenForReading(options.run);
   const RunSpec& spec = directory.spec();
   const std::unique_ptr<Agent> agent = LoadAgent(directory, program.registries, program.warn);
@@ -371,7 +394,8 @@ void AddInspect(CLI::App& app, const Program& program) {
       "Plays episodes with the newest checkpoint and looks at Q(o, Z, a) in the states that come\n"
       "up: docs/value-theory.md.");
   const auto options = std::make_shared<InspectOptions>();
-  command->add_option("DIR", options->run, "Directory of the run")->required();
+  command->add_option("DIR", options->run, "Directory of the run, or a file of msrl pretrain")
+      ->required();
   command->add_option("--episodes", options->episodes, "Episodes that are played (default 5)")
       ->check(CLI::Range(1, 10'000));
   command->add_option("--states", options->states, "States that are looked at (default 200)")
