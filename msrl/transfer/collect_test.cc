@@ -43,7 +43,7 @@ TEST(Collect, IsDecidedByItsOptions) {
 TEST(Collect, GoesOnWhereItWasStopped) {
   const auto work = std::filesystem::path(::testing::TempDir()) / "collect_test_work";
   std::filesystem::remove_all(work);
-  CollectOptions options = Small({"mc", "fitted"});
+  CollectOptions options = Small({ValueTarget::kMonteCarlo, ValueTarget::kFitted});
   options.episodes = 520;
   const std::string whole = Collect(options).ContentHash();
   options.work = work;
