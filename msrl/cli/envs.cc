@@ -39,7 +39,7 @@ void PrintOne(const EnvEntry& entry, const Env& env) {
   const auto print_return = [](const char* name, const std::optional<MeasuredReturn>& measured) {
     if (measured) fmt::print("  {} return {} ({})\n", name, measured->value, measured->origin);
   };
-  print_return("random", spec.random_return);
+  print_return("random", spec.random_return);  // a word
   print_return("stand-still", spec.still_return);
   print_return("reference", spec.reference_return);
   const std::vector<ConfigField> fields = entry.options();
@@ -86,7 +86,7 @@ void Measure(Env& env, const EnvsOptions& options) {
   fmt::print("  {} episodes, seeds from {}\n", options.episodes, options.first_seed);
   std::optional<Behaviour> random;
   PrintMeasured(
-      env, "random", options,
+      env, "random", options,  // a word
       [&](std::uint64_t seed) {
         random.emplace(env, BehaviourConfig{}, Rng(seed, "random"));
         return random->Act();

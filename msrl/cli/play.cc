@@ -33,7 +33,7 @@ struct PlayOptions {
   std::string video;
   std::uint64_t seed = 0;
   int steps = 0;
-  std::string policy = "random";
+  std::string policy = "random";  // a word, as the others below
   std::vector<std::string> settings;
   double fps = 0.0;
   std::string size = "640x480";
@@ -52,7 +52,7 @@ class Player {
       return;
     }
     env_.Reset(options.seed);
-    if (options.policy == "still") {
+    if (options.policy == "still") {  // a word
       if (const auto* tabular = UnwrapAs<TabularEnv>(env_)) {
         still_.set_index(tabular->instance().stay_action);
       }
@@ -178,7 +178,7 @@ void AddPlay(CLI::App& app, const Program& program) {
   command->add_option("--steps", options->steps, "At most so many steps (default: whole episode)")
       ->check(CLI::PositiveNumber);
   command->add_option("--policy", options->policy, "Without a run: random, still or expert")
-      ->check(CLI::IsMember({"random", "still", "expert"}))
+      ->check(CLI::IsMember({"random", "still", "expert"}))  // a word
       ->capture_default_str();
   AddSettings(*command, options->settings, "key=value: an option of the environment");
   command

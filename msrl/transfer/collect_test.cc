@@ -45,12 +45,12 @@ TEST(Collect, GoesOnWhereItWasStopped) {
   std::filesystem::remove_all(work);
   CollectOptions options = Small({ValueTarget::kMonteCarlo, ValueTarget::kFitted});
   options.episodes = 520;
-  const std::string whole = Collect(options).ContentHash();
+  const std::string whole = Collect(options, BuiltinEnvs(), BuiltinAgents()).ContentHash();
   options.work = work;
   struct Stopped {};
   int played = 0;
   const auto collect = [&](int stop) {
-    return Collect(options, [&](std::string_view, int done, int) {
+    return Collect(options, BuiltinEnvs(), BuiltinAgents(), [&](std::string_view, int done, int) {
       ++played;
       if (done == stop) throw Stopped{};
     });

@@ -16,7 +16,9 @@
 namespace msrl {
 
 enum class InitMode { kPlain, kAnchored, kFrozen, kRandom };
-constexpr auto EnumNames(InitMode) { return Names("plain", "anchored", "frozen", "random"); }
+constexpr auto EnumNames(InitMode) {
+  return Names("plain", "anchored", "frozen", "random");  // a word
+}
 
 struct MsrlSettings {
   bool matrix = true;
