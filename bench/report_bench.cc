@@ -13,10 +13,10 @@
 #include "msrl/core/rng.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/report/analysis.h"
+#include "msrl/report/exports.h"
 #include "msrl/report/fairness.h"
-#include "msrl/report/page_data.h"
-#include "msrl/report/synthetic_runs.h"
 #include "msrl/report/tables.h"
+#include "msrl/testing/synthetic_runs.h"
 
 namespace {
 

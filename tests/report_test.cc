@@ -13,7 +13,7 @@
 
 #include "msrl/agents/registry.h"
 #include "msrl/report/page_template.h"
-#include "msrl/report/synthetic_runs.h"
+#include "msrl/testing/synthetic_runs.h"
 
 namespace msrl {
 namespace {

@@ -14,7 +14,6 @@
 #include "msrl/report/exhibits.h"
 #include "msrl/report/exports.h"
 #include "msrl/report/fairness.h"
-#include "msrl/report/page_data.h"
 #include "msrl/report/page_template.h"
 #include "msrl/report/tables.h"
 #include "msrl/run/utc_time.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "msrl/core/check.h"
+#include "msrl/paper/figures.h"
 
 namespace msrl {
 namespace {
@@ -11,18 +12,19 @@ namespace {
 struct Family {
   std::string id;
   FamilyOutcome (*run)(const DiagnoseConfig&, std::uint64_t);
-  // the paper's table of source diagnostics
-  Score paper;
-  Score paper_additive_error;
 };
 
 const std::vector<Family>& Families() {
-  static const std::vector<Family> families{
-      {"graph-motif", DiagnoseGraphMotif, {0.939, 0.054}, {3.08e-7, 1.37e-8}},
-      {"micro-grid", DiagnoseMicroGrid, {0.889, 0.035}, {2.34e-5, 4.81e-6}},
-      {"point-rooms", DiagnosePointRooms, {0.867, 0.017}, {2.16e-5, 3.96e-6}},
-      {"dubins-reacher", DiagnoseDubinsReacher, {0.833, 0.088}, {1.60e-5, 2.52e-6}}};
+  static const std::vector<Family> families{{"graph-motif", DiagnoseGraphMotif},
+                                            {"micro-grid", DiagnoseMicroGrid},
+                                            {"point-rooms", DiagnosePointRooms},
+                                            {"dubins-reacher", DiagnoseDubinsReacher}};
   return families;
+}
+
+std::optional<Score> PaperScore(const std::string& family, const char* column) {
+  const auto figure = FindPaperFigure("diagnostics", family, column);
+  return figure ? std::optional(Score{figure->mean, figure->std.value_or(0.0)}) : std::nullopt;
 }
 
 // Mean and standard deviation over seeds (n - 1; 0 for a single seed).
@@ -63,8 +65,8 @@ std::vector<DiagnosticRow> Average(const Family& family,
                             })});
     }
     if (row.headline) {
-      row.paper = family.paper;
-      row.paper_additive_error = family.paper_additive_error;
+      row.paper = PaperScore(family.id, "score");
+      row.paper_additive_error = PaperScore(family.id, "additive_error");
     }
     rows.push_back(std::move(row));
   }

@@ -45,7 +45,7 @@ std::vector<CurvePoint> ReturnCurve(const RunRecord& run) {
 }
 
 void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& analysis) {
-  for (const SweepEnv& env : records.sweep.environments) {
+  for (const SweepEnv& env : records.sweep.envs) {
     TaskInfo task{.name = env.name, .id = env.id, .family = env.family, .settings = env.settings};
     task.steps = env.steps;
     for (const RunRecord& run : records.runs) {
@@ -94,7 +94,7 @@ void ListMethods(const RunRecords& records, Analysis& analysis) {
 }
 
 void ListFamilies(Analysis& analysis) {
-  std::vector<std::string> families(PaperFamilies().begin(), PaperFamilies().end());
+  std::vector<std::string> families = PaperFamilies();
   for (const TaskInfo& task : analysis.tasks) {
     if (std::find(families.begin(), families.end(), task.family) == families.end()) {
       families.push_back(task.family);
@@ -107,11 +107,11 @@ void ListFamilies(Analysis& analysis) {
 
 // Scores that need no other run.
 void ScoreRuns(const RunRecords& records, Analysis& analysis) {
-  const auto tasks = Places(records.sweep.environments);
+  const auto tasks = Places(records.sweep.envs);
   const auto methods = Places(records.sweep.methods);
   for (const RunRecord& run : records.runs) {
     RunScore score{.run = &run, .task = tasks.at(run.env), .method = methods.at(run.method)};
-    const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+    const TaskInfo& task = analysis.Task(score.task);
     const std::vector<CurvePoint> curve = ReturnCurve(run);
     const double window = analysis.few_shot * static_cast<double>(run.facts.spec.steps);
     // beyond the window a run may still be going on
@@ -141,7 +141,7 @@ void ScoreAgainstBest(Analysis& analysis) {
     }
   }
   for (RunScore& score : analysis.scores) {
-    const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+    const TaskInfo& task = analysis.Task(score.task);
     const std::vector<CurvePoint> curve = ReturnCurve(*score.run);
     const double window = analysis.few_shot * static_cast<double>(score.run->facts.spec.steps);
     if (const auto area = MeanOverWindow(curve, window)) {
@@ -193,16 +193,13 @@ ScoreCell Cell(const std::vector<SeedScores>& tasks, const TaskStatistic& mean,
 }
 
 // The families of a report and those of the paper are the same: only then are averages comparable.
-bool SameFamiliesAsPaper(const Analysis& analysis) {
-  return std::equal(analysis.families.begin(), analysis.families.end(), PaperFamilies().begin(),
-                    PaperFamilies().end());
-}
+bool SameFamiliesAsPaper(const Analysis& analysis) { return analysis.families == PaperFamilies(); }
 
 // Families, then the average over them: only where there is a score in every family.
 std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, const Scores& scores,
                                                    int method, bool with_paper,
                                                    const BootstrapOptions& bootstrap) {
-  const std::string& paper = analysis.methods[static_cast<std::size_t>(method)].facts.paper;
+  const std::string& paper = analysis.Method(method).paper;
   std::vector<std::optional<ScoreCell>> cells;
   std::vector<SeedScores> all;
   std::vector<std::size_t> sizes;
@@ -215,7 +212,7 @@ std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, con
     ScoreCell cell = Cell(found->tasks, MeanOfMeans, bootstrap);
     cell.std = MeanAndStd(found->means.values()).std;
     if (cell.n < 2) cell.std.reset();
-    if (with_paper) cell.paper = FindPaperFigure(paper, family);
+    if (with_paper) cell.paper = FindPaperFigure("control", paper, family);
     all.insert(all.end(), found->tasks.begin(), found->tasks.end());
     sizes.push_back(found->tasks.size());
     cells.push_back(cell);
@@ -235,35 +232,9 @@ std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, con
   };
   ScoreCell average = Cell(all, mean_of_families, bootstrap);
   if (with_paper && SameFamiliesAsPaper(analysis)) {
-    average.paper = FindPaperFigure(paper, "Average");
+    average.paper = FindPaperFigure("control", paper, "Average");
   }
   cells.emplace_back(average);
-  return cells;
-}
-
-// The same for a policy that was not run, from one value per task.
-std::vector<std::optional<ScoreCell>> MeasuredColumns(
-    const Analysis& analysis, const std::vector<std::optional<double>>& values) {
-  std::vector<std::optional<ScoreCell>> cells;
-  double sum = 0.0;
-  bool whole = true;
-  for (const std::string& family : analysis.families) {
-    double family_sum = 0.0;
-    bool known = true;
-    const std::vector<int> tasks = analysis.TasksOf(family);
-    for (const int task : tasks) {
-      const std::optional<double>& value = values[static_cast<std::size_t>(task)];
-      known = known && value;
-      family_sum += value.value_or(0.0);
-    }
-    cells.emplace_back();
-    whole = whole && known;
-    if (!known) continue;
-    cells.back() = ScoreCell{.mean = family_sum / static_cast<double>(tasks.size())};
-    sum += cells.back()->mean;
-  }
-  cells.emplace_back();
-  if (whole) cells.back() = ScoreCell{.mean = sum / static_cast<double>(analysis.families.size())};
   return cells;
 }
 
@@ -298,7 +269,7 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
     std::map<std::uint64_t, std::vector<std::optional<std::int64_t>>> by_seed;
     for (const RunScore& score : analysis.scores) {
       const bool here = std::find(tasks.begin(), tasks.end(), score.task) != tasks.end();
-      const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(score.task)];
+      const TaskInfo& task = analysis.Task(score.task);
       if (here && score.method == method && score.run->finished() && task.threshold_return) {
         by_seed[score.seed()].push_back(score.threshold_step);
       }
@@ -316,32 +287,38 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
   return cells;
 }
 
-void MakeRows(Analysis& analysis, const Scores& auc, const BootstrapOptions& bootstrap) {
-  const Scores finals = Collect(analysis, &RunScore::final_normalised);
-  const Scores paper_style = Collect(analysis, &RunScore::paper_style);
+void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap) {
+  Scores finals = Collect(analysis, &RunScore::final_normalised);
+  Scores paper_style = Collect(analysis, &RunScore::paper_style);
   const Scores success = Collect(analysis, &RunScore::success);
   for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
-    const MethodInfo& method = analysis.methods[static_cast<std::size_t>(m)];
-    MethodRow row{.method = m};
-    if (method.measured) {
-      std::vector<std::optional<double>> normalised, against_best;
-      for (const TaskInfo& task : analysis.tasks) {
-        const auto value = method.facts.agent == "random" ? task.random_return : task.still_return;
-        normalised.push_back(value ? task.Normalised(*value) : std::nullopt);
-        against_best.push_back(value ? task.PaperStyle(*value) : std::nullopt);
-      }
-      row.auc = row.final_return = MeasuredColumns(analysis, normalised);
-      row.paper_style = MeasuredColumns(analysis, against_best);
-      row.success.resize(analysis.families.size() + 1);
-      row.threshold.resize(analysis.families.size() + 1);
-    } else {
-      row.auc = ScoreColumns(analysis, auc, m, /*with_paper=*/true, bootstrap);
-      row.final_return = ScoreColumns(analysis, finals, m, /*with_paper=*/false, bootstrap);
-      row.paper_style = ScoreColumns(analysis, paper_style, m, /*with_paper=*/true, bootstrap);
-      row.success = RateColumns(analysis, success, m);
-      row.threshold = ThresholdColumns(analysis, m);
+    const bool measured = analysis.methods[static_cast<std::size_t>(m)].measured;
+    // a policy that was not run: one value per task
+    for (std::size_t t = 0; measured && t < analysis.tasks.size(); ++t) {
+      const TaskInfo& task = analysis.tasks[t];
+      const auto value =
+          analysis.Method(m).agent == "random" ? task.random_return : task.still_return;
+      const auto add = [&](Scores& scores, const std::optional<double>& score) {
+        if (score) scores[t][static_cast<std::size_t>(m)].Add(0, *score);
+      };
+      if (!value) continue;
+      add(auc, task.Normalised(*value));
+      add(finals, task.Normalised(*value));
+      add(paper_style, task.PaperStyle(*value));
     }
-    analysis.rows.push_back(std::move(row));
+    const auto columns = [&](const Scores& scores, bool with_paper) {
+      auto cells = ScoreColumns(analysis, scores, m, with_paper, bootstrap);
+      for (auto& cell : cells) {
+        if (measured && cell) cell = ScoreCell{.mean = cell->mean};
+      }
+      return cells;
+    };
+    analysis.rows.push_back({.method = m,
+                             .auc = columns(auc, /*with_paper=*/true),
+                             .final_return = columns(finals, /*with_paper=*/false),
+                             .paper_style = columns(paper_style, /*with_paper=*/true),
+                             .success = RateColumns(analysis, success, m),
+                             .threshold = ThresholdColumns(analysis, m)});
   }
 }
 
@@ -349,7 +326,7 @@ void MakeRows(Analysis& analysis, const Scores& auc, const BootstrapOptions& boo
 void MakeCurve(const Analysis& analysis, int task_index, int method,
                std::map<int, MeanBands>& bands, const BootstrapOptions& bootstrap,
                std::vector<Curve>& curves) {
-  const TaskInfo& task = analysis.tasks[static_cast<std::size_t>(task_index)];
+  const TaskInfo& task = analysis.Task(task_index);
   std::map<std::uint64_t, const RunRecord*> runs;
   std::set<std::int64_t> steps;
   for (const RunScore& score : analysis.scores) {
@@ -463,8 +440,8 @@ std::string Judge(const PairedGain& gain) {
 void Compare(Analysis& analysis, const Scores& auc, const std::string& baseline,
              const BootstrapOptions& bootstrap) {
   for (const Comparison& of : ChooseComparisons(analysis, baseline)) {
-    const SweepMethod& a = analysis.methods[static_cast<std::size_t>(of.a)].facts;
-    const SweepMethod& b = analysis.methods[static_cast<std::size_t>(of.b)].facts;
+    const SweepMethod& a = analysis.Method(of.a);
+    const SweepMethod& b = analysis.Method(of.b);
     const bool verdict = (a.role == "transfer" && b.role == "scratch") || b.name == baseline;
     std::vector<SeedScores> all_a, all_b;
     const auto enter = [&](int task, std::span<const SeedScores> left,
@@ -481,7 +458,7 @@ void Compare(Analysis& analysis, const Scores& auc, const std::string& baseline,
       const SeedScores& right = At(auc, t, of.b);
       if (left.empty() || right.empty()) continue;
       enter(t, std::span(&left, 1), std::span(&right, 1),
-            PaperGain(a.paper, b.paper, analysis.tasks[static_cast<std::size_t>(t)].family));
+            PaperGain(a.paper, b.paper, analysis.Task(t).family));
       // only tasks with pairs go into the mean over tasks
       if (PairedDifferences(left, right).empty()) continue;
       all_a.push_back(left);
@@ -528,6 +505,11 @@ std::optional<double> TaskInfo::Normalised(double value) const {
 std::optional<double> TaskInfo::PaperStyle(double value) const {
   if (!random_return || !best_final_return) return std::nullopt;
   return Rescaled(value, *random_return, *best_final_return);
+}
+
+bool Analysis::HasRole(std::string_view role) const {
+  return std::any_of(methods.begin(), methods.end(),
+                     [role](const MethodInfo& method) { return method.facts.role == role; });
 }
 
 std::vector<std::string> Analysis::Columns() const {

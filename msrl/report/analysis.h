@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "msrl/env/env_registry.h"
-#include "msrl/report/paper_figures.h"
+#include "msrl/paper/figures.h"
 #include "msrl/report/run_records.h"
 #include "msrl/report/statistics.h"
 
@@ -144,6 +144,13 @@ struct Analysis {
   std::vector<CostEntry> costs = {};
   std::vector<RecordProblem> problems = {};  // what could not be worked out
 
+  const TaskInfo& Task(int task) const { return tasks[static_cast<std::size_t>(task)]; }
+  const SweepMethod& Method(int method) const {
+    return methods[static_cast<std::size_t>(method)].facts;
+  }
+  // "all" for kAllTasks.
+  std::string TaskName(int task) const { return task == kAllTasks ? "all" : Task(task).name; }
+  bool HasRole(std::string_view role) const;
   std::vector<std::string> Columns() const;
   std::vector<int> TasksOf(const std::string& family) const;
 };

@@ -1,188 +1,388 @@
 #include "msrl/report/exports.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/run/json_fields.h"
 
 namespace msrl::report {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
-std::string CsvNumber(double value) {
-  char text[64];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  MSRL_CHECK(error == std::errc());
-  return {text, end};
+constexpr std::string_view kPlace = "\"__MSRL_DATA__\"";
+
+// Lists, and values that may be missing.
+template <typename T>
+Json Value(const T& value) {
+  return ToJsonValue<Json>(value);
 }
-std::string CsvNumber(const std::optional<double>& value) {
-  return value ? CsvNumber(*value) : std::string();
+Json Low(const std::optional<Interval>& interval) {
+  return interval ? Json(interval->low) : Json();
+}
+Json High(const std::optional<Interval>& interval) {
+  return interval ? Json(interval->high) : Json();
 }
 
-class CsvFile {
+template <typename Items, typename Convert>
+Json List(const Items& items, const Convert& convert) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(convert(item));
+  return list;
+}
+
+Json CellJson(const std::optional<ScoreCell>& cell) {
+  if (!cell) return nullptr;
+  Json json{{"mean", cell->mean},
+            {"std", Value(cell->std)},
+            {"n", cell->n},
+            {"iqm", Value(cell->iqm)},
+            {"low", Low(cell->interval)},
+            {"high", High(cell->interval)},
+            {"mean_low", Low(cell->mean_interval)},
+            {"mean_high", High(cell->mean_interval)},
+            {"paper", nullptr}};
+  if (cell->paper) json["paper"] = {{"mean", cell->paper->mean}, {"std", Value(cell->paper->std)}};
+  return json;
+}
+
+Json RateJson(const std::optional<RateCell>& cell) {
+  return cell ? Json{{"mean", cell->mean}, {"n", cell->n}} : Json();
+}
+
+Json ThresholdJson(const std::optional<ThresholdSummary>& cell) {
+  if (!cell) return nullptr;
+  return {{"median", Value(cell->median)}, {"reached", cell->reached}, {"n", cell->n}};
+}
+
+// Everything that is shown, as one document: the page's data, and the rows of the CSV files.
+class Document {
  public:
-  explicit CsvFile(std::string_view header) : text_(StrCat(header, "\n")) {}
-  // Fields are ready: CsvText or numbers.
-  template <typename... Fields>
-  void Line(const Fields&... fields) {
-    std::string line;
-    ((line += StrCat(fields, ",")), ...);
-    line.back() = '\n';
-    text_ += line;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-std::string_view StateName(RunState state) {
-  switch (state) {
-    case RunState::kRunning:
-      return "running";
-    case RunState::kFinished:
-      return "finished";
-    case RunState::kInterrupted:
-      return "interrupted";
-    case RunState::kFailed:
-      return "failed";
-  }
-  return "";
-}
-
-class CsvMaker {
- public:
-  CsvMaker(const RunRecords& records, const Analysis& analysis)
+  Document(const RunRecords& records, const Analysis& analysis)
       : records_(records), analysis_(analysis) {}
 
-  std::string Runs() const {
-    CsvFile file(
-        "path,env,method,seed,state,step,steps,few_shot_auc,few_shot_auc_paper_style,"
-        "final_return,final_normalised,success_rate,steps_to_threshold,parameters,seconds,commit");
+  // What the page is made of, but for exhibits; figures are not rounded yet.
+  Json Page(const std::vector<FairnessItem>& fairness) const {
+    Json json;
+    json["format"] = "msrl-report";
+    json["format_version"] = 1;
+    json["header"] = Header();
+    json["min_verdict_pairs"] = kMinVerdictPairs;
+    json["verdicts"] = List(analysis_.verdicts, [this](const Verdict& verdict) {
+      return Json{{"env", Task(verdict.task)},
+                  {"comparison", StrCat(Method(verdict.of.a), " − ", Method(verdict.of.b))},
+                  {"gain", verdict.gain.mean},
+                  {"low", Low(verdict.gain.interval)},
+                  {"high", High(verdict.gain.interval)},
+                  {"n", verdict.gain.n},
+                  {"text", verdict.text}};
+    });
+    json["families"] = List(analysis_.families, [this](const std::string& family) {
+      return Json{{"name", family},
+                  {"envs", List(analysis_.TasksOf(family), [this](int t) { return Task(t); })}};
+    });
+    json["envs"] = List(analysis_.tasks, [](const TaskInfo& task) {
+      return Json{{"name", task.name},
+                  {"id", task.id},
+                  {"family", task.family},
+                  {"steps", task.steps},
+                  {"few_shot_steps", task.few_shot_steps},
+                  {"random_return", Value(task.random_return)},
+                  {"reference_return", Value(task.reference_return)},
+                  {"still_return", Value(task.still_return)},
+                  {"best_final_return", Value(task.best_final_return)},
+                  {"unit", "return"}};
+    });
+    json["methods"] = List(analysis_.methods, [](const MethodInfo& method) {
+      return Json{{"name", method.facts.name},   {"title", method.facts.title},
+                  {"role", method.facts.role},   {"component", method.facts.component},
+                  {"paper", method.facts.paper}, {"agent", method.facts.agent},
+                  {"measured", method.measured}};
+    });
+    json["curves"] =
+        List(analysis_.curves, [this](const Curve& curve) { return CurveJson(curve); });
+    json["main"] = {{"columns", analysis_.Columns()}, {"rows", Rows({})}};
+    json["main"]["improvement"] =
+        List(analysis_.improvements, [this](const ImprovementEntry& entry) {
+          return Json{{"a", Method(entry.of.a)},    {"b", Method(entry.of.b)},
+                      {"env", Task(entry.task)},    {"p", entry.probability},
+                      {"low", Low(entry.interval)}, {"high", High(entry.interval)}};
+        });
+    json["gains"] = List(analysis_.gains, [this](const GainEntry& entry) {
+      return Json{{"env", Task(entry.task)},
+                  {"a", Method(entry.of.a)},
+                  {"b", Method(entry.of.b)},
+                  {"mean", entry.gain.mean},
+                  {"low", Low(entry.gain.interval)},
+                  {"high", High(entry.gain.interval)},
+                  {"n", entry.gain.n},
+                  {"wins", entry.gain.wins},
+                  {"paper", Value(entry.paper)}};
+    });
+    for (const std::string role : {"control", "ablation"}) {
+      json[role + "s"] = {
+          {"rows", analysis_.HasRole(role) ? Rows({"scratch", role, "transfer"}) : Json::array()}};
+    }
+    json["pretraining"] = nullptr;
+    json["branches"] = List(records_.branches, [](const BranchRecord& branch) {
+      return Json{{"name", branch.branch},
+                  {"seeds", branch.seeds},
+                  {"rank_correlation", branch.rank_correlation},
+                  {"centred_rank_correlation", branch.centred_rank_correlation},
+                  {"difference_correlation", branch.difference_correlation},
+                  {"updates", branch.updates},
+                  {"dataset", branch.dataset}};
+    });
+    json["diagnostics"] = nullptr;
+    json["predictor"] = Json::array();
     for (const RunScore& score : analysis_.scores) {
+      if (!score.run->transfer) continue;
+      Json row = Of(score);
+      row["predictor"] = score.run->transfer->predictor;
+      row["amplitude"] = Value(score.run->transfer->amplitude);
+      json["predictor"].push_back(std::move(row));
+    }
+    for (const char* exhibit : {"matrices", "library", "obstruction"}) {
+      json[exhibit] = Json::array();
+    }
+    json["fairness"] = List(fairness, [](const FairnessItem& item) {
+      return Json{{"item", item.item}, {"ok", Value(item.ok)}, {"found", item.found}};
+    });
+    json["cost"] = List(analysis_.costs, [this](const CostEntry& cost) {
+      const bool timed = cost.seconds > 0.0;
+      return Json{{"env", Task(cost.task)},
+                  {"method", Method(cost.method)},
+                  {"steps_per_second", timed ? Json(cost.steps_per_second) : Json()},
+                  {"parameters", cost.parameters},
+                  {"seconds", timed ? Json(cost.seconds) : Json()}};
+    });
+    return json;
+  }
+
+  void AddExhibits(const Exhibits& exhibits, Json& json) const {
+    for (const RecordProblem& problem : exhibits.problems) {
+      json["header"]["problems"].push_back(ProblemJson(problem));
+    }
+    for (const MatrixExhibit& exhibit : exhibits.matrices) {
+      Json& row = json["matrices"].emplace_back(Of(*exhibit.of));
+      row["blocks"] = List(exhibit.blocks, [](const auto& block) {
+        return Json{{"name", block.first}, {"size", block.second}};
+      });
+      row["labels"] = exhibit.labels;
+      row["prefixes"] = List(exhibit.prefixes, [](const MatrixPrefix& prefix) {
+        return Json{{"t", prefix.step},
+                    {"reward", prefix.reward},
+                    {"return", prefix.episode},
+                    {"packed", prefix.packed}};
+      });
+    }
+    for (const LibraryExhibit& exhibit : exhibits.libraries) {
+      Json& row = json["library"].emplace_back(Of(*exhibit.of));
+      row["size"] = exhibit.size;
+      row["capacity"] = exhibit.capacity;
+      row["slots"] = List(AlignedSlots(), [](const GeometrySlot& slot) { return Json(slot.name); });
+      row["segments"] = List(exhibit.segments, [](const LibrarySegment& segment) {
+        return Json{{"id", segment.slot},       {"uses", segment.uses},
+                    {"reward", segment.reward}, {"length", segment.length},
+                    {"head", segment.head},     {"entry", segment.entry},
+                    {"tail", segment.tail},     {"terminated", segment.terminated}};
+      });
+    }
+    for (const ObstructionExhibit& exhibit : exhibits.obstructions) {
+      Json& row = json["obstruction"].emplace_back(Of(*exhibit.of));
+      row["auroc"] = Value(exhibit.auroc);
+      row["ece"] = exhibit.ece;
+      row["brier"] = exhibit.brier;
+      row["base_rate"] = exhibit.base_rate;
+      row["threshold"] = Value(exhibit.threshold);
+      row["roc"] = exhibit.roc;
+      row["calibration"] = List(exhibit.calibration, [](const CalibrationBin& bin) {
+        return Json{{"predicted", bin.predicted}, {"observed", bin.observed}, {"n", bin.n}};
+      });
+    }
+  }
+
+  // A row per run and a row per evaluation, which the page does not have.
+  Json Runs() const {
+    return List(analysis_.scores, [this](const RunScore& score) {
       const RunRecord& run = *score.run;
-      file.Line(CsvText(run.path), CsvText(run.env), CsvText(run.method), score.seed(),
-                StateName(run.status.state), run.status.step, run.facts.spec.steps,
-                CsvNumber(score.auc), CsvNumber(score.paper_style), CsvNumber(score.final_return),
-                CsvNumber(score.final_normalised), CsvNumber(score.success), ThresholdStep(score),
-                run.facts.parameters, CsvNumber(run.timing.seconds), CsvText(run.facts.commit));
-    }
-    return file.text();
+      // "never" only where there is something to reach
+      const bool never = run.finished() && analysis_.Task(score.task).threshold_return;
+      Json row{{"path", run.path}};
+      row.update(Of(score));
+      row["state"] = StateName(run.status.state);
+      row["step"] = run.status.step;
+      row["steps"] = run.facts.spec.steps;
+      row["few_shot_auc"] = Value(score.auc);
+      row["few_shot_auc_paper_style"] = Value(score.paper_style);
+      row["final_return"] = Value(score.final_return);
+      row["final_normalised"] = Value(score.final_normalised);
+      row["success_rate"] = Value(score.success);
+      row["steps_to_threshold"] =
+          score.threshold_step ? Json(*score.threshold_step) : Json(never ? "never" : "");
+      row["parameters"] = run.facts.parameters;
+      row["seconds"] = run.timing.seconds;
+      row["commit"] = run.facts.commit;
+      return row;
+    });
   }
-
-  std::string Evaluations() const {
-    CsvFile file("env,method,seed,step,return,normalised_return,success_rate");
+  Json Evaluations() const {
+    Json rows = Json::array();
     for (const RunScore& score : analysis_.scores) {
-      const std::string begin =
-          StrCat(CsvText(score.run->env), ",", CsvText(score.run->method), ",", score.seed());
-      const TaskInfo& task = analysis_.tasks[static_cast<std::size_t>(score.task)];
       for (const Evaluation& evaluation : score.run->evaluations) {
-        file.Line(begin, evaluation.step, CsvNumber(evaluation.mean_return),
-                  CsvNumber(task.Normalised(evaluation.mean_return)),
-                  CsvNumber(evaluation.success_rate));
+        const auto normalised = analysis_.Task(score.task).Normalised(evaluation.mean_return);
+        Json& row = rows.emplace_back(Of(score));
+        row["step"] = evaluation.step;
+        row["return"] = evaluation.mean_return;
+        row["normalised_return"] = Value(normalised);
+        row["success_rate"] = Value(evaluation.success_rate);
       }
     }
-    return file.text();
+    return rows;
   }
-
-  std::string Tables() const {
-    CsvFile file(
-        "metric,column,method,title,n,mean,std,iqm,iqm_low,iqm_high,mean_low,mean_high,"
-        "paper,reached");
+  // The cells of the page's main table, one by one.
+  Json Cells(const Json& page) const {
+    Json rows = Json::array();
     const std::vector<std::string> columns = analysis_.Columns();
-    for (const MethodRow& row : analysis_.rows) {
-      const SweepMethod& method = analysis_.methods[static_cast<std::size_t>(row.method)].facts;
-      const std::string names = StrCat(CsvText(method.name), ",", CsvText(method.title));
+    for (std::size_t m = 0; m < analysis_.rows.size(); ++m) {
+      const Json& row = page["main"]["rows"][m];
       for (std::size_t c = 0; c < columns.size(); ++c) {
-        const std::string column = CsvText(columns[c]);
-        const auto scores = [&](const char* metric, const std::optional<ScoreCell>& cell) {
-          if (!cell) return;
-          const auto low = [](const std::optional<Interval>& interval) {
-            return interval ? CsvNumber(interval->low) : std::string();
-          };
-          const auto high = [](const std::optional<Interval>& interval) {
-            return interval ? CsvNumber(interval->high) : std::string();
-          };
-          file.Line(metric, column, names, cell->n, CsvNumber(cell->mean), CsvNumber(cell->std),
-                    CsvNumber(cell->iqm), low(cell->interval), high(cell->interval),
-                    low(cell->mean_interval), high(cell->mean_interval),
-                    cell->paper ? CsvNumber(cell->paper->mean) : std::string(), "");
-        };
-        scores("few_shot_auc", row.auc[c]);
-        scores("few_shot_auc_paper_style", row.paper_style[c]);
-        scores("final_normalised", row.final_return[c]);
-        if (const auto& cell = row.success[c]) {
-          file.Line("success_rate", column, names, cell->n, CsvNumber(cell->mean), "", "", "", "",
-                    "", "", "", "");
-        }
-        if (const auto& cell = row.threshold[c]) {
-          // the median; empty if at least half never reached it
-          file.Line("steps_to_threshold", column, names, cell->n, CsvNumber(cell->median), "", "",
-                    "", "", "", "", "", cell->reached);
+        for (const auto& [metric, key] :
+             {std::pair("few_shot_auc", "cells"),
+              std::pair("few_shot_auc_paper_style", "auc_paper_style"),
+              std::pair("final_normalised", "final"), std::pair("success_rate", "success"),
+              std::pair("steps_to_threshold", "threshold")}) {
+          Json cell = row[key][c];
+          if (cell.is_null()) continue;
+          cell["metric"] = metric;
+          cell["column"] = columns[c];
+          cell["method"] = row["method"];
+          cell["title"] = page["methods"][m]["title"];
+          // empty if at least half never reached it
+          if (cell.contains("median")) cell["mean"] = cell["median"];
+          if (cell.contains("paper") && cell["paper"].is_object()) {
+            cell["paper"] = Json(cell["paper"]["mean"]);
+          }
+          rows.push_back(std::move(cell));
         }
       }
     }
-    return file.text();
-  }
-
-  std::string Gains() const {
-    CsvFile file("env,a,b,gain,low,high,pairs,wins,paper");
-    for (const GainEntry& entry : analysis_.gains) {
-      const auto& interval = entry.gain.interval;
-      file.Line(Task(entry.task), Method(entry.of.a), Method(entry.of.b),
-                CsvNumber(entry.gain.mean), interval ? CsvNumber(interval->low) : "",
-                interval ? CsvNumber(interval->high) : "", entry.gain.n, entry.gain.wins,
-                CsvNumber(entry.paper));
-    }
-    return file.text();
-  }
-
-  std::string Improvements() const {
-    CsvFile file("env,a,b,probability,low,high");
-    for (const ImprovementEntry& entry : analysis_.improvements) {
-      file.Line(Task(entry.task), Method(entry.of.a), Method(entry.of.b),
-                CsvNumber(entry.probability), entry.interval ? CsvNumber(entry.interval->low) : "",
-                entry.interval ? CsvNumber(entry.interval->high) : "");
-    }
-    return file.text();
-  }
-
-  std::string Problems() const {
-    CsvFile file("path,what");
-    for (const auto* problems : {&records_.problems, &analysis_.problems}) {
-      for (const RecordProblem& problem : *problems) {
-        file.Line(CsvText(problem.path), CsvText(problem.what));
-      }
-    }
-    return file.text();
+    return rows;
   }
 
  private:
-  std::string Method(int method) const {
-    return CsvText(analysis_.methods[static_cast<std::size_t>(method)].facts.name);
+  const std::string& Method(int method) const { return analysis_.Method(method).name; }
+  std::string Task(int task) const { return analysis_.TaskName(task); }
+  Json Of(const RunScore& score) const {
+    return {{"env", Task(score.task)}, {"method", Method(score.method)}, {"seed", score.seed()}};
   }
-  // "never" only where there is something to reach
-  std::string ThresholdStep(const RunScore& score) const {
-    if (score.threshold_step) return std::to_string(*score.threshold_step);
-    const TaskInfo& task = analysis_.tasks[static_cast<std::size_t>(score.task)];
-    return score.run->finished() && task.threshold_return ? "never" : "";
+  static Json ProblemJson(const RecordProblem& problem) {
+    return {{"path", problem.path}, {"what", problem.what}};
   }
-  std::string Task(int task) const {
-    return task == kAllTasks ? "all"
-                             : CsvText(analysis_.tasks[static_cast<std::size_t>(task)].name);
+
+  Json Header() const {
+    const RunCounts& counts = records_.counts;
+    Json json{{"title", records_.sweep.name}};
+    for (const char* of_page : {"created", "msrl_version", "commit", "host", "commands"}) {
+      json[of_page] = nullptr;
+    }
+    json["few_shot"] = analysis_.few_shot;
+    json["runs"] = {{"finished", counts.finished}, {"running", counts.running},
+                    {"failed", counts.failed},     {"interrupted", counts.interrupted},
+                    {"missing", counts.missing},   {"damaged", counts.damaged}};
+    json["problems"] = List(records_.problems, ProblemJson);
+    for (const RecordProblem& problem : analysis_.problems) {
+      json["problems"].push_back(ProblemJson(problem));
+    }
+    return json;
+  }
+
+  Json CurveJson(const Curve& curve) const {
+    const bool success = std::any_of(curve.success.begin(), curve.success.end(),
+                                     [](const auto& value) { return value.has_value(); });
+    return {{"env", Task(curve.task)},
+            {"method", Method(curve.method)},
+            {"steps", curve.steps},
+            {"mean", Value(curve.mean)},
+            {"low", Value(curve.low)},
+            {"high", Value(curve.high)},
+            {"raw_mean", Value(curve.mean_return)},
+            {"raw_low", Value(curve.low_return)},
+            {"raw_high", Value(curve.high_return)},
+            {"success", success ? Value(curve.success) : Json()},
+            {"seeds", List(curve.seeds, [](const CurveOfSeed& line) {
+               return Json{{"seed", line.seed},
+                           {"values", Value(line.values)},
+                           {"raw", Value(line.returns)}};
+             })}};
+  }
+
+  // Rows of methods with these roles; all if there are none.
+  Json Rows(const std::vector<std::string>& roles) const {
+    Json rows = Json::array();
+    for (const MethodRow& row : analysis_.rows) {
+      const std::string& role = analysis_.Method(row.method).role;
+      if (!roles.empty() && std::find(roles.begin(), roles.end(), role) == roles.end()) continue;
+      rows.push_back({{"method", Method(row.method)},
+                      {"cells", List(row.auc, CellJson)},
+                      {"final", List(row.final_return, CellJson)},
+                      {"success", List(row.success, RateJson)},
+                      {"threshold", List(row.threshold, ThresholdJson)},
+                      {"auc_paper_style", List(row.paper_style, CellJson)}});
+    }
+    return rows;
   }
 
   const RunRecords& records_;
   const Analysis& analysis_;
 };
 
-std::string FairnessCsv(const std::vector<FairnessItem>& fairness) {
-  CsvFile file("item,ok,found");
-  for (const FairnessItem& item : fairness) {
-    file.Line(CsvText(item.item), item.ok ? (*item.ok ? "yes" : "no") : "", CsvText(item.found));
+// Six significant digits; what is not finite does not exist.
+void Round(Json& json) {
+  if (json.is_structured()) {
+    for (Json& element : json) Round(element);
+  } else if (json.is_number_float()) {
+    const auto value = json.get<double>();
+    char text[64];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    json = std::isfinite(value) ? Json(std::strtod(text, nullptr)) : Json();
   }
-  return file.text();
+}
+
+std::string CsvField(const Json& value) {
+  if (value.is_string()) return CsvText(value.get_ref<const std::string&>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_null()) return "";
+  if (!value.is_number_float()) return value.dump();
+  char text[64];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value.get<double>());
+  MSRL_CHECK(error == std::errc());
+  return {text, end};
+}
+
+// A line per row. Columns are keys of the rows, "name" or "name=key"; one that a row lacks is
+// empty.
+std::string Csv(std::string_view columns, const Json& rows) {
+  std::string header;
+  std::vector<std::string> keys;
+  for (const std::string_view column : SplitAt(columns, ',')) {
+    header += StrCat(header.empty() ? "" : ",", column.substr(0, column.find('=')));
+    keys.emplace_back(column.substr(column.find('=') + 1));  // npos + 1 is 0
+  }
+  std::string text = header + "\n";
+  for (const Json& row : rows) {
+    for (const std::string& key : keys) text += CsvField(row.value(key, Json())) + ",";
+    text.back() = '\n';
+  }
+  return text;
 }
 
 }  // namespace
@@ -210,20 +410,27 @@ std::vector<std::string> WriteCsv(const fs::path& folder, const RunRecords& reco
     throw UserError(StrCat("cannot make the folder ", folder.string(), ": ",
                            error ? error.message() : "something else is there"));
   }
-  const CsvMaker maker(records, analysis);
-  const std::vector<std::pair<std::string, std::string>> files{
-      {"runs.csv", maker.Runs()},
-      {"evaluations.csv", maker.Evaluations()},
-      {"table.csv", maker.Tables()},
-      {"gains.csv", maker.Gains()},
-      {"improvement.csv", maker.Improvements()},
-      {"fairness.csv", FairnessCsv(fairness)},
-      {"problems.csv", maker.Problems()}};
+  const Document document(records, analysis);
+  const Json page = document.Page(fairness);
   std::vector<std::string> names;
-  for (const auto& [name, text] : files) {
-    WriteFileAtomically(folder / name, text);
-    names.push_back(name);
-  }
+  const auto write = [&](const char* name, std::string_view columns, const Json& rows) {
+    WriteFileAtomically(folder / name, Csv(columns, rows));
+    names.emplace_back(name);
+  };
+  write("runs.csv",
+        "path,env,method,seed,state,step,steps,few_shot_auc,few_shot_auc_paper_style,final_return,"
+        "final_normalised,success_rate,steps_to_threshold,parameters,seconds,commit",
+        document.Runs());
+  write("evaluations.csv", "env,method,seed,step,return,normalised_return,success_rate",
+        document.Evaluations());
+  write("table.csv",
+        "metric,column,method,title,n,mean,std,iqm,iqm_low=low,iqm_high=high,mean_low,mean_high,"
+        "paper,reached",
+        document.Cells(page));
+  write("gains.csv", "env,a,b,gain=mean,low,high,pairs=n,wins,paper", page["gains"]);
+  write("improvement.csv", "env,a,b,probability=p,low,high", page["main"]["improvement"]);
+  write("fairness.csv", "item,ok,found", page["fairness"]);
+  write("problems.csv", "path,what", page["header"]["problems"]);
   return names;
 }
 
@@ -233,6 +440,50 @@ std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view t
       StrCat("% ", Printable(title), ": msrl report; needs \\usepackage{booktabs}\n");
   for (const Table& table : tables) text += "\n" + ToLatex(table);
   return text;
+}
+
+std::string ToPageData(const RunRecords& records, const Analysis& analysis,
+                       const std::vector<FairnessItem>& fairness, const Exhibits& exhibits,
+                       const PageHeader& header) {
+  const Document document(records, analysis);
+  Json json = document.Page(fairness);
+  document.AddExhibits(exhibits, json);
+  json["header"]["created"] = header.created;
+  json["header"]["msrl_version"] = BuildVersion();
+  json["header"]["commit"] = BuildCommit();
+  json["header"]["host"] = header.host;
+  json["header"]["commands"] = header.commands;
+  Round(json);
+  // records of others, as they are
+  if (!records.pretrain_json.empty()) {
+    const Json read = Json::parse(records.pretrain_json);
+    json["pretraining"] = {{"rows", read.at("rows")}, {"objective", nullptr}};
+    if (read.contains("config") && read["config"].contains("objective")) {
+      json["pretraining"]["objective"] = read["config"]["objective"];
+    }
+  }
+  if (!records.diagnose_json.empty()) {
+    json["diagnostics"] = {{"rows", Json::parse(records.diagnose_json).at("rows")}};
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string FillPage(std::string_view page_template, std::string_view data) {
+  const std::size_t place = page_template.find(kPlace);
+  MSRL_CHECK(place != std::string_view::npos &&
+                 page_template.find(kPlace, place + 1) == std::string_view::npos,
+             "the page has no single place for its data");
+  std::string page(page_template.substr(0, place));
+  page.reserve(page_template.size() + data.size() + data.size() / 16);
+  for (const char c : data) {
+    if (c == '<') {
+      page += "\\u003c";
+    } else {
+      page += c;
+    }
+  }
+  page += page_template.substr(place + kPlace.size());
+  return page;
 }
 
 }  // namespace msrl::report

@@ -1,4 +1,4 @@
-// The report for other programs: CSV files and LaTeX tables.
+// The report for other programs: the page's data, CSV files and LaTeX tables.
 #ifndef MSRL_REPORT_EXPORTS_H_
 #define MSRL_REPORT_EXPORTS_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "msrl/report/analysis.h"
+#include "msrl/report/exhibits.h"
 #include "msrl/report/fairness.h"
 #include "msrl/report/tables.h"
 
@@ -32,6 +33,22 @@ std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view t
 // A text field: quoted where RFC 4180 wants it. One that a spreadsheet would take for a formula
 // gets a ' in front.
 std::string CsvText(std::string_view text);
+
+struct PageHeader {
+  std::string created = {};  // UTC, ISO 8601
+  std::string host = {};
+  std::vector<std::string> commands = {};  // that make this report
+};
+
+// One JSON object of format "msrl-report" 1 (docs/report.md). Figures have six significant digits.
+// Always valid UTF-8.
+std::string ToPageData(const RunRecords& records, const Analysis& analysis,
+                       const std::vector<FairnessItem>& fairness, const Exhibits& exhibits,
+                       const PageHeader& header);
+
+// The template with the data in it. Nothing in the data can end the script element it is put into:
+// every '<' becomes \u003c. InvariantError unless the template has exactly one place for it.
+std::string FillPage(std::string_view page_template, std::string_view data);
 
 }  // namespace msrl::report
 

@@ -92,7 +92,7 @@ FairnessItem ModuleSizes(const RunRecords& records, const Analysis& analysis) {
   FairnessItem item{"Architecture scale", std::nullopt, ""};
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> agents;
   for (const CostEntry& cost : analysis.costs) {
-    const std::string& name = analysis.methods[static_cast<std::size_t>(cost.method)].facts.name;
+    const std::string& name = analysis.Method(cost.method).name;
     const auto [place, added] = agents.try_emplace(name, cost.parameters, cost.parameters);
     place->second.first = std::min(place->second.first, cost.parameters);
     place->second.second = std::max(place->second.second, cost.parameters);

@@ -1,8 +1,6 @@
 #include "msrl/report/run_records.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,8 +9,11 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/paper/figures.h"
 #include "msrl/run/run_directory.h"
+#include "msrl/sweep/sweep_directory.h"
 
 namespace msrl::report {
 namespace {
@@ -50,15 +51,6 @@ std::int64_t StepNumber(const Json& json, std::string_view source) {
   const auto step = json.at("step").get<std::int64_t>();
   if (step < 0 || step > 1'000'000'000'000'000) Damaged(source, StrCat("step ", step));
   return step;
-}
-
-std::string TextOr(const Json& json, const char* key, std::string fallback = {}) {
-  return json.contains(key) ? json.at(key).get<std::string>() : std::move(fallback);
-}
-
-std::vector<std::string> TextList(const Json& json, const char* key) {
-  return json.contains(key) ? json.at(key).get<std::vector<std::string>>()
-                            : std::vector<std::string>{};
 }
 
 // Calls visit(line) for every line. A last line without its end is half a line.
@@ -121,43 +113,10 @@ void RequireSchedule(const std::vector<Evaluation>& evaluations, const RunSpec& 
   }
 }
 
-// A name that cannot lead out of the folder.
-std::string RequireInside(const std::string& path, std::string_view source) {
-  const fs::path relative(path);
-  const bool outside = path.empty() || relative.is_absolute() ||
-                       std::any_of(relative.begin(), relative.end(),
-                                   [](const fs::path& part) { return part == ".."; });
-  if (outside) Damaged(source, StrCat("the path '", path, "' leads out of the folder"));
-  return path;
-}
-
-void RequireUniqueNames(const auto& entries, const char* what, std::string_view source) {
-  std::set<std::string> names;
-  for (const auto& entry : entries) {
-    if (entry.name.empty()) Damaged(source, StrCat("a ", what, " has no name"));
-    if (!names.insert(entry.name).second) {
-      Damaged(source, StrCat("the ", what, " '", entry.name, "' is listed twice"));
-    }
-  }
-}
-
-void RequireKnownRole(const SweepMethod& method, std::string_view source) {
-  constexpr std::array kRoles{"baseline", "scratch",   "transfer", "control",
-                              "ablation", "reference", ""};
-  if (std::find(kRoles.begin(), kRoles.end(), method.role) == kRoles.end()) {
-    Damaged(source,
-            StrCat("the method '", method.name, "' has the unknown role '", method.role, "'"));
-  }
-}
-
 // Folders with a run.json, sorted; runs are not looked into.
-void FindRuns(const fs::path& folder, int depth, std::vector<fs::path>& found) {
-  if (fs::exists(folder / "run.json")) {
-    found.push_back(folder);
-    if (found.size() > kMaxRuns) throw UserError(StrCat("more than ", kMaxRuns, " runs"));
-    return;
-  }
-  if (depth == kMaxDepth) return;
+std::vector<fs::path> FindRuns(const fs::path& folder, int depth = 0) {
+  if (fs::exists(folder / "run.json")) return {folder};
+  if (depth == kMaxDepth) return {};
   std::vector<fs::path> below;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.is_directory() && !entry.is_symlink()) below.push_back(entry.path());
@@ -173,37 +132,44 @@ void FindRuns(const fs::path& folder, int depth, std::vector<fs::path>& found) {
     }
     return left < right;
   });
-  for (const fs::path& path : below) FindRuns(path, depth + 1, found);
+  std::vector<fs::path> found;
+  for (const fs::path& path : below) {
+    const std::vector<fs::path> more = FindRuns(path, depth + 1);
+    found.insert(found.end(), more.begin(), more.end());
+    if (found.size() > kMaxRuns) throw UserError(StrCat("more than ", kMaxRuns, " runs"));
+  }
+  return found;
 }
 
 RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
   RunRecord run;
-  const auto name = [&folder](const char* file) { return (folder / file).string(); };
-  run.facts = ParseRunFile(ReadWholeFile(folder / "run.json", kMaxJsonBytes), name("run.json"));
+  // what parse(text, name of the file) says; nothing if there is no file
+  const auto read = [&folder](const char* file, std::uintmax_t most, const auto& parse) {
+    if (!fs::exists(folder / file)) return false;
+    parse(ReadWholeFile(folder / file, most), (folder / file).string());
+    return true;
+  };
+  read("run.json", kMaxJsonBytes,
+       [&](const auto& text, const auto& name) { run.facts = ParseRunFile(text, name); });
   const RunSpec& spec = run.facts.spec;
-  if (fs::exists(folder / "status.json")) {
-    run.status =
-        ParseStatus(ReadWholeFile(folder / "status.json", kMaxJsonBytes), name("status.json"));
-  }
+  read("status.json", kMaxJsonBytes,
+       [&](const auto& text, const auto& name) { run.status = ParseStatus(text, name); });
   if (run.finished() && run.status.step < spec.steps) {
     // finished before its budget was made longer
     run.status.state = RunState::kInterrupted;
   }
-  if (fs::exists(folder / "evals.jsonl")) {
-    run.evaluations = ParseEvaluations(ReadWholeFile(folder / "evals.jsonl", kMaxLogBytes), spec,
-                                       run.finished(), name("evals.jsonl"));
-  } else if (run.finished()) {
-    Damaged(name("evals.jsonl"), "it is missing");
-  }
+  const bool evaluated = read("evals.jsonl", kMaxLogBytes, [&](const auto& text, const auto& name) {
+    run.evaluations = ParseEvaluations(text, spec, run.finished(), name);
+  });
+  if (run.finished() && !evaluated) Damaged((folder / "evals.jsonl").string(), "it is missing");
   try {
-    if (fs::exists(folder / "timing.jsonl")) {
-      run.timing =
-          ParseTiming(ReadWholeFile(folder / "timing.jsonl", kMaxLogBytes), name("timing.jsonl"));
-    }
+    read("timing.jsonl", kMaxLogBytes,
+         [&](const auto& text, const auto& name) { run.timing = ParseTiming(text, name); });
     // only a run that took a branch over says how it fits
-    if (!spec.init.empty() && fs::exists(folder / "metrics.jsonl")) {
-      run.transfer = ParseTransferFigures(ReadWholeFile(folder / "metrics.jsonl", kMaxLogBytes),
-                                          name("metrics.jsonl"));
+    if (!spec.init.empty()) {
+      read("metrics.jsonl", kMaxLogBytes, [&](const auto& text, const auto& name) {
+        run.transfer = ParseTransferFigures(text, name);
+      });
     }
   } catch (const UserError& error) {
     // no result depends on these
@@ -216,37 +182,18 @@ RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
   return run;
 }
 
-void Count(const RunRecord& run, RunCounts& counts) {
-  switch (run.status.state) {
-    case RunState::kFinished:
-      ++counts.finished;
-      break;
-    case RunState::kRunning:
-      ++counts.running;
-      break;
-    case RunState::kInterrupted:
-      ++counts.interrupted;
-      break;
-    case RunState::kFailed:
-      ++counts.failed;
-      break;
+void Count(RunState state, RunCounts& counts) {
+  for (const auto& [known, count] : {std::pair(RunState::kFinished, &counts.finished),
+                                     std::pair(RunState::kRunning, &counts.running),
+                                     std::pair(RunState::kInterrupted, &counts.interrupted),
+                                     std::pair(RunState::kFailed, &counts.failed)}) {
+    if (state == known) ++*count;
   }
 }
 
 std::string Relative(const fs::path& path, const fs::path& folder) {
   const std::string text = path.lexically_relative(folder).generic_string();
   return text.empty() ? "." : text;
-}
-
-// The paper's family of a task, or the task's own.
-std::string FamilyOf(const RunFacts& facts) {
-  const std::string& id = facts.spec.env;
-  if (id.starts_with("antmaze") || id.starts_with("ant-maze")) return "AntMaze";
-  if (id.starts_with("reacher") || id.starts_with("pusher")) return "Reacher/Pusher";
-  if (id.starts_with("walker2d")) return "Walker2d";
-  if (id.starts_with("hopper")) return "Hopper";
-  if (id.starts_with("humanoid")) return "Humanoid";
-  return facts.family;
 }
 
 // ENV/METHOD/SEED as far as the folders are called so, ids otherwise.
@@ -267,7 +214,7 @@ std::string RoleByAgent(const std::string& agent) {
 }
 
 void StandInForSweep(RunRecords& records) {
-  SweepRecord& sweep = records.sweep;
+  SweepPlan& sweep = records.sweep;
   sweep.name = fs::absolute(records.folder).lexically_normal().filename().string();
   if (sweep.name.empty()) {
     sweep.name = fs::absolute(records.folder).lexically_normal().parent_path().filename().string();
@@ -276,7 +223,10 @@ void StandInForSweep(RunRecords& records) {
   for (const RunRecord& run : records.runs) {
     const RunSpec& spec = run.facts.spec;
     if (environments.insert(run.env).second) {
-      sweep.environments.push_back({run.env, spec.env, FamilyOf(run.facts), spec.env_settings, 0});
+      sweep.envs.push_back({.name = run.env,
+                            .id = spec.env,
+                            .family = PaperFamily(run.facts.family),
+                            .settings = spec.env_settings});
     }
     if (methods.insert(run.method).second) {
       sweep.methods.push_back({.name = run.method,
@@ -288,57 +238,55 @@ void StandInForSweep(RunRecords& records) {
 }
 
 // What a listed run says about itself must be what the sweep says about it.
-void RequireAsListed(const RunRecord& run, const SweepRun& listed, const SweepRecord& sweep) {
+void RequireAsListed(const RunRecord& run, const PlannedRun& listed, const SweepPlan& sweep) {
   const RunSpec& spec = run.facts.spec;
-  const auto refuse = [](std::string_view what, const auto& found, const auto& wanted) {
+  const auto require = [](std::string_view what, const auto& found, const auto& wanted) {
+    if (found == wanted) return;
     throw UserError(
         StrCat("its ", what, " is ", found, ", the sweep says ", wanted, "; not the same run"));
   };
-  if (spec.seed != listed.seed) refuse("seed", spec.seed, listed.seed);
-  for (const SweepEnv& env : sweep.environments) {
-    if (env.name != listed.env) continue;
-    if (env.id != spec.env) refuse("environment", spec.env, env.id);
-    if (env.steps != 0 && env.steps != spec.steps) refuse("budget", spec.steps, env.steps);
-  }
-  for (const SweepMethod& method : sweep.methods) {
-    if (method.name == listed.method && !method.agent.empty() && method.agent != spec.agent) {
-      refuse("agent", spec.agent, method.agent);
-    }
-  }
+  require("seed", spec.seed, listed.seed);
+  require("environment", spec.env, sweep.envs[listed.env].id);
+  require("budget", spec.steps, sweep.envs[listed.env].steps);
+  require("agent", spec.agent, sweep.methods[listed.method].agent);
 }
 
-void LeaveOut(RunRecords& records, const std::string& path, const std::string& why) {
-  ++records.counts.damaged;
-  records.problems.push_back({path, why});
+// Reads a run; accept(run) names it. What is damaged or refused is left out.
+template <typename Accept>
+void Take(RunRecords& records, const fs::path& folder, const Accept& accept) {
+  const std::string path = Relative(folder, records.folder);
+  const auto leave_out = [&](const std::string& why) {
+    ++records.counts.damaged;
+    records.problems.push_back({path, why});
+  };
+  try {
+    if (!fs::exists(folder / "run.json")) {
+      ++records.counts.missing;
+      return;
+    }
+    RunRecord run = ReadRun(folder, records.problems);
+    run.path = path;
+    accept(run);
+    Count(run.status.state, records.counts);
+    records.runs.push_back(std::move(run));
+  } catch (const UserError& error) {
+    leave_out(error.what());
+  } catch (const fs::filesystem_error& error) {
+    leave_out(error.code().message());
+  }
 }
 
 void ReadListedRuns(RunRecords& records) {
   std::set<std::string> listed_paths;
-  for (const SweepRun& listed : records.sweep.runs) {
-    const std::string path = fs::path(listed.path).lexically_normal().generic_string();
-    listed_paths.insert(path);
-    const fs::path folder = records.folder / path;
-    try {
-      if (!fs::exists(folder / "run.json")) {
-        ++records.counts.missing;
-        continue;
-      }
-      RunRecord run = ReadRun(folder, records.problems);
+  for (const PlannedRun& listed : records.sweep.runs) {
+    listed_paths.insert(listed.path);
+    Take(records, records.folder / listed.path, [&](RunRecord& run) {
       RequireAsListed(run, listed, records.sweep);
-      run.path = path;
-      run.env = listed.env;
-      run.method = listed.method;
-      Count(run, records.counts);
-      records.runs.push_back(std::move(run));
-    } catch (const UserError& error) {
-      LeaveOut(records, path, error.what());
-    } catch (const fs::filesystem_error& error) {
-      LeaveOut(records, path, error.code().message());
-    }
+      run.env = records.sweep.envs[listed.env].name;
+      run.method = records.sweep.methods[listed.method].name;
+    });
   }
-  std::vector<fs::path> found;
-  FindRuns(records.folder, 0, found);
-  for (const fs::path& folder : found) {
+  for (const fs::path& folder : FindRuns(records.folder)) {
     const std::string path = Relative(folder, records.folder);
     if (!listed_paths.contains(path)) {
       records.problems.push_back({path, "a run that the sweep does not list; left out"});
@@ -385,23 +333,13 @@ class Repetitions {
 };
 
 void ReadFoundRuns(RunRecords& records) {
-  std::vector<fs::path> found;
-  FindRuns(records.folder, 0, found);
+  const std::vector<fs::path> found = FindRuns(records.folder);
   Repetitions repetitions;
   for (const fs::path& folder : found) {
-    const std::string path = Relative(folder, records.folder);
-    try {
-      RunRecord run = ReadRun(folder, records.problems);
-      run.path = path;
+    Take(records, folder, [&](RunRecord& run) {
       NameByFolders(run);
       repetitions.Require(run);
-      Count(run, records.counts);
-      records.runs.push_back(std::move(run));
-    } catch (const UserError& error) {
-      LeaveOut(records, path, error.what());
-    } catch (const fs::filesystem_error& error) {
-      LeaveOut(records, path, error.code().message());
-    }
+    });
   }
   if (found.empty()) {
     throw UserError(StrCat("no run below ", records.folder.string(),
@@ -438,6 +376,10 @@ void ReadInits(RunRecords& records) {
   }
 }
 
+constexpr double BranchRecord::*kBranchFigures[] = {&BranchRecord::rank_correlation,
+                                                    &BranchRecord::centred_rank_correlation,
+                                                    &BranchRecord::difference_correlation};
+
 void ReadBranches(RunRecords& records) {
   const fs::path folder = records.folder / "source";
   if (!fs::is_directory(folder)) return;
@@ -452,19 +394,23 @@ void ReadBranches(RunRecords& records) {
     // <branch>-<seed>.json
     const std::string stem = file.stem().string();
     const std::size_t dash = stem.rfind('-');
-    std::uint64_t seed = 0;
-    const char* const end = stem.data() + stem.size();
-    const char* const digits = dash == std::string::npos ? end : stem.data() + dash + 1;
-    const auto [stop, error] = std::from_chars(digits, end, seed);
-    if (error != std::errc() || stop != end) continue;
+    if (dash == std::string::npos || !ParseNumber<std::uint64_t>(stem.substr(dash + 1))) continue;
     try {
       BranchRecord record = ParseBranchRecord(ReadWholeFile(file, kMaxJsonBytes), file.string());
       record.branch = stem.substr(0, dash);
-      record.seed = seed;
-      records.branches.push_back(std::move(record));
+      if (records.branches.empty() || records.branches.back().branch != record.branch) {
+        records.branches.push_back(std::move(record));
+        continue;
+      }
+      BranchRecord& sum = records.branches.back();
+      ++sum.seeds;
+      for (double BranchRecord::*figure : kBranchFigures) sum.*figure += record.*figure;
     } catch (const UserError& problem) {
       records.problems.push_back({Relative(file, records.folder), problem.what()});
     }
+  }
+  for (BranchRecord& branch : records.branches) {
+    for (double BranchRecord::*figure : kBranchFigures) branch.*figure /= branch.seeds;
   }
 }
 
@@ -509,19 +455,15 @@ RunStatus ParseStatus(std::string_view text, std::string_view source) {
     const Json json = Json::parse(text);
     RunStatus status;
     const std::string state = json.at("state").get<std::string>();
-    if (state == "running") {
-      status.state = RunState::kRunning;
-    } else if (state == "finished") {
-      status.state = RunState::kFinished;
-    } else if (state == "interrupted") {
-      status.state = RunState::kInterrupted;
-    } else if (state == "failed") {
-      status.state = RunState::kFailed;
-    } else {
-      Damaged(source, StrCat("unknown state '", state, "'"));
-    }
+    constexpr RunState kKnown[] = {RunState::kRunning, RunState::kFinished, RunState::kInterrupted,
+                                   RunState::kFailed};
+    const auto* const found =
+        std::find_if(std::begin(kKnown), std::end(kKnown),
+                     [&](RunState known) { return StateName(known) == state; });
+    if (found == std::end(kKnown)) Damaged(source, StrCat("unknown state '", state, "'"));
+    status.state = *found;
     status.step = StepNumber(json, source);
-    status.message = TextOr(json, "message");
+    status.message = json.value("message", "");
     return status;
   });
 }
@@ -594,72 +536,6 @@ std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
   });
 }
 
-SweepRecord ParseSweep(std::string_view text, std::string_view source) {
-  return Strictly(source, [&] {
-    const Json json = Json::parse(text);
-    if (TextOr(json, "format") != "msrl-sweep") {
-      throw UserError(StrCat(source, " is not a sweep's"));
-    }
-    if (json.at("format_version") != 1) {
-      throw UserError(StrCat(source, " has format version ", json.at("format_version").dump(),
-                             "; this is msrl ", BuildVersion(), ", which knows 1"));
-    }
-    SweepRecord sweep;
-    sweep.name = json.at("name").get<std::string>();
-    sweep.version = TextOr(json, "msrl_version");
-    sweep.commit = TextOr(json, "commit");
-    sweep.command = TextOr(json, "command");
-    sweep.few_shot = json.value("few_shot", sweep.few_shot);
-    if (!(sweep.few_shot > 0.0 && sweep.few_shot <= 1.0)) {
-      Damaged(source, "few_shot is not in (0, 1]");
-    }
-    for (const Json& entry : json.value("branches", Json::array())) {
-      sweep.branches.push_back({entry.at("name").get<std::string>(), TextOr(entry, "objective"),
-                                TextOr(entry, "control"), entry.value("updates", std::int64_t{0})});
-    }
-    for (const Json& entry : json.at("environments")) {
-      SweepEnv env{.name = entry.at("name").get<std::string>(),
-                   .id = entry.at("id").get<std::string>()};
-      env.family = TextOr(entry, "family", env.name);
-      env.settings = TextList(entry, "settings");
-      env.steps = entry.at("steps").get<std::int64_t>();
-      sweep.environments.push_back(std::move(env));
-    }
-    for (const Json& entry : json.at("methods")) {
-      SweepMethod method{.name = entry.at("name").get<std::string>()};
-      method.title = TextOr(entry, "title");
-      if (method.title.empty()) method.title = method.name;
-      method.agent = entry.at("agent").get<std::string>();
-      method.role = TextOr(entry, "role");
-      method.paper = TextOr(entry, "paper");
-      method.init = TextOr(entry, "init");
-      method.component = TextOr(entry, "component");
-      RequireKnownRole(method, source);
-      sweep.methods.push_back(std::move(method));
-    }
-    RequireUniqueNames(sweep.environments, "environment", source);
-    RequireUniqueNames(sweep.methods, "method", source);
-    const auto known = [](const auto& entries, const std::string& name) {
-      return std::any_of(entries.begin(), entries.end(),
-                         [&name](const auto& entry) { return entry.name == name; });
-    };
-    std::set<std::tuple<std::string, std::string, std::uint64_t>> seen;
-    for (const Json& entry : json.at("runs")) {
-      SweepRun run{RequireInside(entry.at("path").get<std::string>(), source),
-                   entry.at("env").get<std::string>(), entry.at("method").get<std::string>(),
-                   entry.at("seed").get<std::uint64_t>()};
-      if (!known(sweep.environments, run.env) || !known(sweep.methods, run.method)) {
-        Damaged(source, StrCat("the run ", run.path, " has an unknown environment or method"));
-      }
-      if (!seen.insert({run.env, run.method, run.seed}).second) {
-        Damaged(source, StrCat("the run ", run.path, " is listed twice"));
-      }
-      sweep.runs.push_back(std::move(run));
-    }
-    return sweep;
-  });
-}
-
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
   return Strictly(source, [&] {
     const Json json = Json::parse(text);
@@ -683,10 +559,10 @@ RunRecords ReadRunRecords(const fs::path& folder) {
   RunRecords records;
   records.folder = folder;
   try {
-    const fs::path sweep = folder / "sweep.json";
-    records.has_sweep = fs::exists(sweep);
+    const SweepDirectory directory(folder);
+    records.has_sweep = directory.HasPlan();
     if (records.has_sweep) {
-      records.sweep = ParseSweep(ReadWholeFile(sweep, kMaxJsonBytes), sweep.string());
+      records.sweep = directory.ReadPlan();
       ReadListedRuns(records);
     } else {
       ReadFoundRuns(records);

@@ -15,6 +15,8 @@
 
 #include "msrl/artefacts/artefact.h"
 #include "msrl/run/run_spec.h"
+#include "msrl/sweep/plan.h"
+#include "msrl/sweep/run_state.h"
 
 namespace msrl::report {
 
@@ -24,8 +26,7 @@ struct Evaluation {
   std::optional<double> success_rate = {};
 };
 
-enum class RunState { kRunning, kFinished, kInterrupted, kFailed };
-
+// Running, finished, interrupted (killed counts as such) or failed.
 struct RunStatus {
   RunState state = RunState::kRunning;
   std::int64_t step = 0;
@@ -66,44 +67,10 @@ struct RunRecord {
   bool finished() const { return status.state == RunState::kFinished; }
 };
 
-struct SweepBranch {
-  std::string name = {}, objective = {}, control = {};
-  std::int64_t updates = 0;
-};
-
-struct SweepEnv {
-  std::string name = {}, id = {}, family = {};
-  std::vector<std::string> settings = {};
-  std::int64_t steps = 0;  // 0: whatever the runs have
-};
-
-struct SweepMethod {
-  std::string name = {}, title = {}, agent = {};
-  std::string role = {};       // baseline, scratch, transfer, control, ablation, reference or ""
-  std::string paper = {};      // row of the paper's tables, or ""
-  std::string init = {};       // name of the branch, or ""
-  std::string component = {};  // what is taken over, in words
-};
-
-struct SweepRun {
-  std::string path = {}, env = {}, method = {};
-  std::uint64_t seed = 0;
-};
-
-// sweep.json, or what stands in for it: environments and methods as the folders are called.
-struct SweepRecord {
-  std::string name = {}, version = {}, commit = {}, command = {};
-  double few_shot = 0.25;
-  std::vector<SweepBranch> branches = {};
-  std::vector<SweepEnv> environments = {};
-  std::vector<SweepMethod> methods = {};
-  std::vector<SweepRun> runs = {};
-};
-
-// What `msrl pretrain --json` printed for one branch file.
+// What `msrl pretrain --json` printed for the files of one branch: means over seeds.
 struct BranchRecord {
   std::string branch = {};  // name without the seed
-  std::uint64_t seed = 0;
+  int seeds = 1;
   std::string dataset = {};
   std::int64_t updates = 0;
   double rank_correlation = 0.0;
@@ -123,7 +90,8 @@ struct RunCounts {
 struct RunRecords {
   std::filesystem::path folder = {};
   bool has_sweep = false;
-  SweepRecord sweep;
+  // sweep.json, or what stands in for it: environments and methods as the folders are called.
+  SweepPlan sweep;
   std::vector<RunRecord> runs = {};  // in the order of the sweep
   std::vector<BranchRecord> branches = {};
   // What the runs started from, by the hash in their spec.
@@ -147,7 +115,6 @@ std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& s
 RunTiming ParseTiming(std::string_view text, std::string_view source);
 // The line of metrics.jsonl that has them; the other lines are not looked at.
 std::optional<TransferFigures> ParseTransferFigures(std::string_view text, std::string_view source);
-SweepRecord ParseSweep(std::string_view text, std::string_view source);
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source);
 
 }  // namespace msrl::report

@@ -29,19 +29,9 @@ double TailShare(const BootstrapOptions& options, int n, int tasks) {
   return NormalTail(widening * StudentQuantile(options.level, degrees));
 }
 
-// Quantile of unsorted values, which are put in another order.
-double UnsortedQuantile(std::vector<double>& values, double p) {
-  const double place = p * static_cast<double>(values.size() - 1);
-  const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
-  std::nth_element(values.begin(), below, values.end());
-  const double share = place - std::floor(place);
-  if (share == 0.0 || below + 1 == values.end()) return *below;
-  return *below + share * (*std::min_element(below + 1, values.end()) - *below);
-}
-
 Interval Percentiles(std::vector<double>& statistics, double tail) {
-  const double low = UnsortedQuantile(statistics, tail);
-  return {low, UnsortedQuantile(statistics, 1.0 - tail)};
+  const double low = Quantile(statistics, tail);
+  return {low, Quantile(statistics, 1.0 - tail)};
 }
 
 bool EveryTaskRepeats(std::span<const SeedScores> tasks) {
@@ -171,12 +161,14 @@ double InterquartileMean(std::span<const double> values) {
   return Mean(std::span(sorted).subspan(cut, sorted.size() - 2 * cut));
 }
 
-double Quantile(std::span<const double> sorted, double p) {
-  MSRL_CHECK(!sorted.empty() && p >= 0.0 && p <= 1.0);
-  const double place = p * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+double Quantile(std::vector<double>& values, double p) {
+  MSRL_CHECK(!values.empty() && p >= 0.0 && p <= 1.0);
+  const double place = p * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), below, values.end());
+  const double share = place - std::floor(place);
+  if (share == 0.0 || below + 1 == values.end()) return *below;
+  return *below + share * (*std::min_element(below + 1, values.end()) - *below);
 }
 
 std::optional<Interval> StratifiedBootstrap(std::span<const SeedScores> tasks,

@@ -62,8 +62,9 @@ ThresholdSummary SummariseThreshold(std::span<const std::optional<std::int64_t>>
 // scipy.stats.trim_mean(values, 0.25) and rliable do. At least one value.
 double InterquartileMean(std::span<const double> values);
 
-// The p-quantile between the two nearest values, linearly (numpy's default). At least one value.
-double Quantile(std::span<const double> sorted, double p);
+// The p-quantile between the two nearest values, linearly (numpy's default). At least one value;
+// they are put in another order.
+double Quantile(std::vector<double>& values, double p);
 
 struct Interval {
   double low = 0.0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
+#include <utility>
 
 #include "msrl/core/check.h"
 
@@ -17,11 +17,6 @@ std::size_t Width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
-}
-
-std::string Padded(const std::string& text, std::size_t width, bool right) {
-  const std::string blanks(width - std::min(width, Width(text)), ' ');
-  return right ? blanks + text : text + blanks;
 }
 
 std::string IntervalText(const std::optional<Interval>& interval) {
@@ -60,163 +55,65 @@ std::string ThresholdText(const std::optional<ThresholdSummary>& cell) {
   return StrCat(median, " (", cell->reached, "/", cell->n, ")");
 }
 
-class TableMaker {
- public:
-  TableMaker(const RunRecords& records, const Analysis& analysis)
-      : records_(records), analysis_(analysis) {}
+using Line = std::vector<std::string>;
 
-  const SweepMethod& Method(int method) const {
-    return analysis_.methods[static_cast<std::size_t>(method)].facts;
-  }
-  std::string Task(int task) const {
-    return task == kAllTasks ? "all" : analysis_.tasks[static_cast<std::size_t>(task)].name;
-  }
+// A line per item.
+template <typename Items, typename MakeLine>
+Table ListOf(const char* title, const char* note, Line header, const Items& items,
+             const MakeLine& line) {
+  Table table{title, note, std::move(header), {}};
+  for (const auto& item : items) table.rows.push_back(line(item));
+  return table;
+}
 
-  // Methods x families.
-  template <typename Cell>
-  Table ByFamily(std::string title, std::string note,
-                 std::vector<std::optional<Cell>> MethodRow::*field,
-                 const std::function<std::string(const std::optional<Cell>&)>& text,
-                 const std::function<bool(const SweepMethod&)>& wanted,
-                 bool with_average = true) const {
-    Table table{std::move(title), std::move(note), {"method"}, {}};
-    std::vector<std::string> columns = analysis_.Columns();
-    // the average of one family is that family
-    if (!with_average || analysis_.families.size() < 2) columns.pop_back();
-    table.header.insert(table.header.end(), columns.begin(), columns.end());
-    for (const MethodRow& row : analysis_.rows) {
-      if (!wanted(Method(row.method))) continue;
-      const auto& cells = row.*field;
-      std::vector<std::string> line{Method(row.method).title};
-      for (std::size_t c = 0; c < columns.size(); ++c) line.push_back(text(cells[c]));
-      const bool empty = std::all_of(line.begin() + 1, line.end(),
-                                     [](const std::string& cell) { return cell == kNothing; });
-      if (!empty) table.rows.push_back(std::move(line));
-    }
-    return table;
+// Methods x families; methods without any figure are left out.
+template <typename Cell, typename Wanted>
+Table ByFamily(const Analysis& analysis, std::string title, std::string note,
+               std::vector<std::optional<Cell>> MethodRow::*cells,
+               std::string (*text)(const std::optional<Cell>&), const Wanted& wanted,
+               bool with_average = true) {
+  Line header = analysis.Columns();
+  // the average of one family is that family
+  if (!with_average || analysis.families.size() < 2) header.pop_back();
+  header.insert(header.begin(), "method");
+  Table table{std::move(title), std::move(note), header, {}};
+  for (const MethodRow& row : analysis.rows) {
+    const SweepMethod& method = analysis.Method(row.method);
+    if (!wanted(method.role)) continue;
+    Line line{method.title};
+    for (std::size_t c = 1; c < header.size(); ++c) line.push_back(text((row.*cells)[c - 1]));
+    const bool empty = std::all_of(line.begin() + 1, line.end(),
+                                   [](const std::string& cell) { return cell == kNothing; });
+    if (!empty) table.rows.push_back(std::move(line));
   }
-
-  Table Verdicts() const {
-    Table table{"Transfer gain, in words",
-                "Gain in few-shot AUC, paired by seeds, with 95 % interval. Clear: the interval "
-                "leaves out 0 (at least 5 pairs).",
-                {"task", "comparison", "gain", "95 % interval", "pairs", "verdict"},
-                {}};
-    for (const Verdict& verdict : analysis_.verdicts) {
-      table.rows.push_back({Task(verdict.task), Pair(verdict.of), FixedText(verdict.gain.mean, 3),
-                            IntervalText(verdict.gain.interval), std::to_string(verdict.gain.n),
-                            verdict.text});
-    }
-    return table;
-  }
-
-  Table Gains() const {
-    Table table{"Matched gain in few-shot AUC",
-                "Mean of the differences of equal seeds; in brackets the paper's. Wins: pairs with "
-                "a difference above 0.",
-                {"comparison", "task", "gain", "95 % interval", "wins"},
-                {}};
-    for (const GainEntry& entry : analysis_.gains) {
-      std::string gain = FixedText(entry.gain.mean, 3);
-      if (entry.paper) gain += StrCat(" (", FixedText(*entry.paper, 2), ")");
-      table.rows.push_back({Pair(entry.of), Task(entry.task), gain,
-                            IntervalText(entry.gain.interval),
-                            StrCat(entry.gain.wins, "/", entry.gain.n)});
-    }
-    return table;
-  }
-
-  Table Improvements() const {
-    Table table{"Probability of improvement",
-                "P(a run of the first scores a higher few-shot AUC than one of the second), ties "
-                "half; stratified bootstrap.",
-                {"comparison", "task", "probability", "95 % interval"},
-                {}};
-    for (const ImprovementEntry& entry : analysis_.improvements) {
-      table.rows.push_back({Pair(entry.of), Task(entry.task), FixedText(entry.probability, 2),
-                            IntervalText(entry.interval)});
-    }
-    return table;
-  }
-
-  Table Branches() const {
-    Table table{"Source pretraining: the branches",
-                "Correlations of F with the value on held-out instances, mean over seeds.",
-                {"branch", "seeds", "updates", "rank", "centred rank", "difference", "dataset"},
-                {}};
-    for (std::size_t i = 0; i < records_.branches.size();) {
-      const BranchRecord& first = records_.branches[i];
-      double rank = 0.0, centred = 0.0, difference = 0.0;
-      std::size_t end = i;
-      for (; end < records_.branches.size() && records_.branches[end].branch == first.branch;
-           ++end) {
-        rank += records_.branches[end].rank_correlation;
-        centred += records_.branches[end].centred_rank_correlation;
-        difference += records_.branches[end].difference_correlation;
-      }
-      const auto n = static_cast<double>(end - i);
-      table.rows.push_back({first.branch, std::to_string(end - i),
-                            StepsText(static_cast<double>(first.updates)), FixedText(rank / n, 3),
-                            FixedText(centred / n, 3), FixedText(difference / n, 3),
-                            first.dataset});
-      i = end;
-    }
-    return table;
-  }
-
-  Table Cost() const {
-    Table table{"Cost",
-                "Per run, evaluations included.",
-                {"task", "method", "steps/s", "seconds", "parameters"},
-                {}};
-    for (const CostEntry& cost : analysis_.costs) {
-      table.rows.push_back({Task(cost.task), Method(cost.method).title,
-                            cost.seconds > 0.0 ? StepsText(cost.steps_per_second) : kNothing,
-                            cost.seconds > 0.0 ? FixedText(cost.seconds, 1) : kNothing,
-                            StepsText(static_cast<double>(cost.parameters))});
-    }
-    return table;
-  }
-
- private:
-  std::string Pair(const Comparison& of) const {
-    return StrCat(Method(of.a).name, " − ", Method(of.b).name);
-  }
-
-  const RunRecords& records_;
-  const Analysis& analysis_;
-};
+  return table;
+}
 
 std::string LatexEscaped(std::string_view text) {
+  // "[" would be an argument at the beginning of a row
+  static constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {
+      {"±", "$\\pm$"},
+      {"−", "$-$"},
+      {"–", "--"},
+      {"\\", "\\textbackslash{}"},
+      {"~", "\\textasciitilde{}"},
+      {"^", "\\textasciicircum{}"},
+      {"<", "\\textless{}"},
+      {">", "\\textgreater{}"},
+      {"[", "{[}"}};
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const std::string_view rest = text.substr(i);
-    if (rest.starts_with("±")) {
-      out += "$\\pm$";
-      ++i;  // two bytes
-    } else if (rest.starts_with("−")) {
-      out += "$-$";
-      i += 2;
-    } else if (rest.starts_with("–")) {
-      out += "--";
-      i += 2;
-    } else if (c == '\\') {
-      out += "\\textbackslash{}";
-    } else if (c == '~') {
-      out += "\\textasciitilde{}";
-    } else if (c == '^') {
-      out += "\\textasciicircum{}";
-    } else if (c == '<' || c == '>') {
-      out += c == '<' ? "\\textless{}" : "\\textgreater{}";
-    } else if (c == '[') {
-      out += "{[}";  // after \\ it would be an argument
-    } else if (std::string_view("&%$#_{}").find(c) != std::string_view::npos) {
-      out += '\\';
-      out += c;
-    } else {
-      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  while (!text.empty()) {
+    const auto* const special =
+        std::find_if(std::begin(kSpecial), std::end(kSpecial),
+                     [text](const auto& entry) { return text.starts_with(entry.first); });
+    if (special != std::end(kSpecial)) {
+      out += special->second;
+      text.remove_prefix(special->first.size());
+      continue;
     }
+    if (std::string_view("&%$#_{}").find(text[0]) != std::string_view::npos) out += '\\';
+    out += Printable(text.substr(0, 1));
+    text.remove_prefix(1);
   }
   return out;
 }
@@ -263,7 +160,8 @@ std::string ToText(const Table& table) {
   const auto print = [&](const std::vector<std::string>& line) {
     std::string out;
     for (std::size_t c = 0; c < line.size(); ++c) {
-      out += StrCat("  ", Padded(Printable(line[c]), widths[c], false));
+      const std::string cell = Printable(line[c]);
+      out += StrCat("  ", cell, std::string(widths[c] - Width(cell), ' '));
     }
     out.erase(out.find_last_not_of(' ') + 1);
     text += out + "\n";
@@ -317,67 +215,100 @@ std::string ProblemText(const RunRecords& records, const Analysis& analysis) {
 
 std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysis,
                               const std::vector<FairnessItem>& fairness) {
-  const TableMaker maker(records, analysis);
-  const auto any = [](const SweepMethod&) { return true; };
-  const auto in_main = [](const SweepMethod& method) { return method.role != "control"; };
-  const auto with_roles = [](std::vector<std::string> roles) {
-    return [roles = std::move(roles)](const SweepMethod& method) {
-      return std::find(roles.begin(), roles.end(), method.role) != roles.end();
-    };
+  const auto any = [](const std::string&) { return true; };
+  const auto pair = [&analysis](const Comparison& of) {
+    return StrCat(analysis.Method(of.a).name, " − ", analysis.Method(of.b).name);
   };
-  const bool has_controls =
-      std::any_of(analysis.methods.begin(), analysis.methods.end(),
-                  [](const MethodInfo& method) { return method.facts.role == "control"; });
-  const bool has_ablations =
-      std::any_of(analysis.methods.begin(), analysis.methods.end(),
-                  [](const MethodInfo& method) { return method.facts.role == "ablation"; });
-  const std::string share = FixedText(100.0 * analysis.few_shot, 0);
-
   std::vector<Table> tables;
-  tables.push_back(maker.ByFamily<ScoreCell>(
-      "Normalised few-shot AUC",
-      StrCat("Mean ± std over seeds, first ", share,
+  tables.push_back(ByFamily(
+      analysis, "Normalised few-shot AUC",
+      StrCat("Mean ± std over seeds, first ", FixedText(100.0 * analysis.few_shot, 0),
              " % of the budget; 0 is random, 1 the reference policy; in brackets the paper's, "
              "which is normalised in its own way."),
-      &MethodRow::auc, ScoreText, in_main));
-  tables.push_back(maker.Verdicts());
-  tables.push_back(maker.Gains());
-  if (has_controls) {
-    tables.push_back(maker.ByFamily<ScoreCell>("Negative controls: few-shot AUC", "",
-                                               &MethodRow::auc, ScoreText,
-                                               with_roles({"scratch", "control", "transfer"})));
+      &MethodRow::auc, ScoreText, [](const std::string& role) { return role != "control"; }));
+  tables.push_back(ListOf(
+      "Transfer gain, in words",
+      "Gain in few-shot AUC, paired by seeds, with 95 % interval. Clear: the interval leaves out 0 "
+      "(at least 5 pairs).",
+      {"task", "comparison", "gain", "95 % interval", "pairs", "verdict"}, analysis.verdicts,
+      [&](const Verdict& verdict) -> Line {
+        return {analysis.TaskName(verdict.task), pair(verdict.of),
+                FixedText(verdict.gain.mean, 3), IntervalText(verdict.gain.interval),
+                std::to_string(verdict.gain.n),  verdict.text};
+      }));
+  tables.push_back(ListOf(
+      "Matched gain in few-shot AUC",
+      "Mean of the differences of equal seeds; in brackets the paper's. Wins: pairs with a "
+      "difference above 0.",
+      {"comparison", "task", "gain", "95 % interval", "wins"}, analysis.gains,
+      [&](const GainEntry& entry) -> Line {
+        std::string gain = FixedText(entry.gain.mean, 3);
+        if (entry.paper) gain += StrCat(" (", FixedText(*entry.paper, 2), ")");
+        return {pair(entry.of), analysis.TaskName(entry.task), gain,
+                IntervalText(entry.gain.interval), StrCat(entry.gain.wins, "/", entry.gain.n)};
+      }));
+  for (const auto& [about, title] : {std::pair("control", "Negative controls: few-shot AUC"),
+                                     std::pair("ablation", "Ablations: few-shot AUC")}) {
+    if (!analysis.HasRole(about)) continue;
+    tables.push_back(ByFamily(analysis, title, "", &MethodRow::auc, ScoreText,
+                              [wanted = std::string(about)](const std::string& role) {
+                                return role == "scratch" || role == wanted || role == "transfer";
+                              }));
   }
-  if (has_ablations) {
-    tables.push_back(maker.ByFamily<ScoreCell>("Ablations: few-shot AUC", "", &MethodRow::auc,
-                                               ScoreText,
-                                               with_roles({"scratch", "ablation", "transfer"})));
-  }
-  tables.push_back(maker.ByFamily<ScoreCell>(
-      "Interquartile mean of the few-shot AUC",
+  tables.push_back(ByFamily(
+      analysis, "Interquartile mean of the few-shot AUC",
       "With 95 % stratified bootstrap interval; few seeds make it too narrow (docs/report.md).",
       &MethodRow::auc, IqmText, any));
-  tables.push_back(maker.Improvements());
-  tables.push_back(maker.ByFamily<ScoreCell>("Final normalised return",
-                                             "Mean ± std over seeds of the last evaluation.",
-                                             &MethodRow::final_return, ScoreText, any));
-  tables.push_back(maker.ByFamily<ScoreCell>(
-      "Few-shot AUC in the paper's normalisation",
-      "1 is the best final return within this comparison; in brackets the paper's.",
-      &MethodRow::paper_style, ScoreText, any));
-  tables.push_back(maker.ByFamily<RateCell>("Success at the end", "Share of episodes.",
-                                            &MethodRow::success, RateText, any));
-  tables.push_back(maker.ByFamily<ThresholdSummary>(
-      "Steps to 80 % of the best final return",
+  tables.push_back(ListOf(
+      "Probability of improvement",
+      "P(a run of the first scores a higher few-shot AUC than one of the second), ties half; "
+      "stratified bootstrap.",
+      {"comparison", "task", "probability", "95 % interval"}, analysis.improvements,
+      [&](const ImprovementEntry& entry) -> Line {
+        return {pair(entry.of), analysis.TaskName(entry.task), FixedText(entry.probability, 2),
+                IntervalText(entry.interval)};
+      }));
+  tables.push_back(ByFamily(analysis, "Final normalised return",
+                            "Mean ± std over seeds of the last evaluation.",
+                            &MethodRow::final_return, ScoreText, any));
+  tables.push_back(
+      ByFamily(analysis, "Few-shot AUC in the paper's normalisation",
+               "1 is the best final return within this comparison; in brackets the paper's.",
+               &MethodRow::paper_style, ScoreText, any));
+  tables.push_back(ByFamily(analysis, "Success at the end", "Share of episodes.",
+                            &MethodRow::success, RateText, any));
+  tables.push_back(ByFamily(
+      analysis, "Steps to 80 % of the best final return",
       "Median over runs (reached/all); a run that never reaches it counts as later than all.",
       &MethodRow::threshold, ThresholdText, any, /*with_average=*/false));
-  tables.push_back(maker.Branches());
-  tables.push_back(maker.Cost());
-  Table checklist{"Fairness checklist", "From the run records.", {"item", "", "found"}, {}};
-  for (const FairnessItem& item : fairness) {
-    checklist.rows.push_back(
-        {item.item, item.ok ? (*item.ok ? "ok" : "NOT OK") : "n/a", item.found});
-  }
-  tables.push_back(std::move(checklist));
+  tables.push_back(
+      ListOf("Source pretraining: the branches",
+             "Correlations of F with the value on held-out instances, mean over seeds.",
+             {"branch", "seeds", "updates", "rank", "centred rank", "difference", "dataset"},
+             records.branches, [](const BranchRecord& branch) -> Line {
+               return {branch.branch,
+                       std::to_string(branch.seeds),
+                       StepsText(static_cast<double>(branch.updates)),
+                       FixedText(branch.rank_correlation, 3),
+                       FixedText(branch.centred_rank_correlation, 3),
+                       FixedText(branch.difference_correlation, 3),
+                       branch.dataset};
+             }));
+  tables.push_back(ListOf("Cost", "Per run, evaluations included.",
+                          {"task", "method", "steps/s", "seconds", "parameters"}, analysis.costs,
+                          [&](const CostEntry& cost) -> Line {
+                            const bool timed = cost.seconds > 0.0;
+                            return {analysis.TaskName(cost.task),
+                                    analysis.Method(cost.method).title,
+                                    timed ? StepsText(cost.steps_per_second) : kNothing,
+                                    timed ? FixedText(cost.seconds, 1) : kNothing,
+                                    StepsText(static_cast<double>(cost.parameters))};
+                          }));
+  tables.push_back(
+      ListOf("Fairness checklist", "From the run records.", {"item", "", "found"}, fairness,
+             [](const FairnessItem& item) -> Line {
+               return {item.item, item.ok ? (*item.ok ? "ok" : "NOT OK") : "n/a", item.found};
+             }));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }

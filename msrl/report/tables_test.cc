@@ -11,9 +11,8 @@
 #include "msrl/core/check.h"
 #include "msrl/report/exhibits.h"
 #include "msrl/report/exports.h"
-#include "msrl/report/page_data.h"
 #include "msrl/report/page_template.h"
-#include "msrl/report/synthetic_runs.h"
+#include "msrl/testing/synthetic_runs.h"
 
 namespace msrl::report {
 namespace {
@@ -89,27 +88,6 @@ TEST(Obstruction, RocByHand) {
   EXPECT_DOUBLE_EQ(exhibit.calibration[2].observed, 0.5);
   EXPECT_EQ(exhibit.calibration[2].n, 2);
   EXPECT_FALSE(MakeObstructionExhibit({0.5}, {1}).auroc);
-}
-
-TEST(PaperFigures, SomeOfThem) {
-  EXPECT_EQ(PaperMethods().size(), 22u);
-  EXPECT_EQ(FindPaperFigure("msrl-init", "Walker2d")->mean, 0.78);
-  EXPECT_EQ(FindPaperFigure("msrl-init", "Average")->mean, 0.73);
-  EXPECT_EQ(FindPaperFigure("tdmpc-pt", "Humanoid")->std, 0.05);
-  EXPECT_EQ(FindPaperFigure("msrl-shuffled", "AntMaze")->mean, 0.56);
-  EXPECT_FALSE(FindPaperFigure("msrl-init", "four-rooms"));
-  EXPECT_FALSE(FindPaperFigure("", "Hopper"));
-  EXPECT_EQ(PaperGain("msrl-init", "msrl-scratch", "AntMaze"), 0.09);
-  EXPECT_NEAR(*PaperGain("msrl-init", "sac", "Hopper"), 0.25, 1e-12);
-  // averages are those of the families, as printed to two digits; three rows of the paper are
-  // further off than that and stay as they are
-  int off = 0;
-  for (const PaperMethod& method : PaperMethods()) {
-    double sum = 0.0;
-    for (const PaperFigure& figure : method.families) sum += figure.mean / kPaperFamilies;
-    off += std::abs(sum - method.average) > 0.0101 ? 1 : 0;
-  }
-  EXPECT_LE(off, 3);
 }
 
 class ReportOutputTest : public ::testing::Test {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 
 namespace msrl {
 namespace {
@@ -18,6 +19,11 @@ bool Listed(const std::vector<std::string>& list, const std::string& name) {
 
 SweepSelection SweepSelection::Parse(std::string_view text, const SweepPlan& plan) {
   SweepSelection selection;
+  if (text.empty()) return selection;
+  std::vector<std::string> envs, methods, seeds;
+  for (const SweepEnv& env : plan.envs) envs.push_back(env.name);
+  for (const SweepMethod& method : plan.methods) methods.push_back(method.name);
+  for (const std::uint64_t seed : plan.seeds) seeds.push_back(std::to_string(seed));
   const auto add = [](std::vector<std::string>& list, const std::string& name,
                       std::string_view kind, const std::vector<std::string>& known) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -26,14 +32,7 @@ SweepSelection SweepSelection::Parse(std::string_view text, const SweepPlan& pla
     }
     list.push_back(name);
   };
-  std::vector<std::string> envs, methods, seeds;
-  for (const PlannedEnv& env : plan.envs) envs.push_back(env.name);
-  for (const PlannedMethod& method : plan.methods) methods.push_back(method.name);
-  for (const std::uint64_t seed : plan.seeds) seeds.push_back(std::to_string(seed));
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view part : SplitAt(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
     const std::string name(equals == std::string_view::npos ? "" : part.substr(equals + 1));
@@ -84,21 +83,14 @@ void Ledger::Read(TaskEntry& entry) const {
     }
   } else {
     entry.record = ReadRunRecord(directory_.File(path));
-    switch (entry.record.state) {
-      case RunState::kFinished:
-        entry.state = State::kDone;
-        return;
-      case RunState::kRunning:
-        entry.state = State::kElsewhere;
-        return;
-      case RunState::kFailed:
-      case RunState::kDamaged:
-        entry.state = State::kFailed;
-        entry.message = entry.record.message;
-        return;
-      default:
-        break;
+    const RunState state = entry.record.state;
+    if (state == RunState::kFailed || state == RunState::kDamaged) {
+      entry.state = State::kFailed;
+      entry.message = entry.record.message;
     }
+    if (state == RunState::kFinished) entry.state = State::kDone;
+    if (state == RunState::kRunning) entry.state = State::kElsewhere;
+    if (entry.state != State::kWaiting) return;
   }
   if (const auto failure = directory_.FailureOf(path)) {
     entry.state = State::kFailed;
@@ -140,21 +132,11 @@ TaskCounts Ledger::Count(bool runs) const {
   TaskCounts counts;
   for (const TaskEntry& entry : entries_) {
     if (!entry.wanted || (entry.task.kind == SweepTask::Kind::kRun) != runs) continue;
-    switch (entry.state) {
-      case State::kWaiting:
-        ++counts.waiting;
-        break;
-      case State::kRunning:
-      case State::kElsewhere:
-        ++counts.running;
-        break;
-      case State::kDone:
-        ++counts.done;
-        break;
-      case State::kFailed:
-        ++counts.failed;
-        break;
-    }
+    const State state = entry.state;
+    ++(state == State::kDone      ? counts.done
+       : state == State::kFailed  ? counts.failed
+       : state == State::kWaiting ? counts.waiting
+                                  : counts.running);
   }
   return counts;
 }

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/paper/figures.h"
+#include "msrl/run/json_fields.h"
 #include "msrl/run/start_from.h"
 
 namespace msrl {
@@ -15,15 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
 constexpr std::size_t kMaxRuns = 100'000;
-
-// The paper's five families by the name that our environments have for them.
-std::string PaperFamily(const std::string& family) {
-  static const std::map<std::string, std::string> names{
-      {"antmaze", "AntMaze"},   {"reacher", "Reacher/Pusher"}, {"pusher", "Reacher/Pusher"},
-      {"walker2d", "Walker2d"}, {"hopper", "Hopper"},          {"humanoid", "Humanoid"}};
-  const auto found = names.find(family);
-  return found == names.end() ? family : found->second;
-}
 
 bool Knows(const std::vector<ConfigField>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(),
@@ -76,13 +69,9 @@ class PlanBuilder {
     plan_.source = spec_.source;
     std::vector<std::string>& targets = plan_.source->targets;
     for (const SweepBranch& branch : spec_.branches) {
-      PlannedBranch planned;
-      planned.name = branch.name;
-      planned.objective = branch.objective;
-      planned.control = branch.control;
-      planned.seeds = branch.seeds;
+      SweepBranch planned = branch;
       PretrainConfig config = PretrainConfig::For(branch.objective);
-      for (const SweepSetting& setting : branch.settings) {
+      for (const SweepSetting& setting : branch.written) {
         for (const char* own : {"objective", "control", "updates"}) {
           if (setting.key == own) {
             Fail(setting.line, StrCat(own, " is a key of [[branch]] itself, no setting"));
@@ -111,14 +100,12 @@ class PlanBuilder {
 
   void AddEnvs() {
     for (const SweepEnv& env : spec_.envs) {
-      PlannedEnv planned;
-      planned.name = env.name;
-      planned.id = env.id;
+      SweepEnv planned = env;
       const std::vector<ConfigField> options =
           At(env.line, "", [&] { return registries_.envs.Find(env.id).options(); });
       std::vector<std::string> known;
       for (const ConfigField& field : options) known.push_back(field.key);
-      for (const SweepSetting& setting : env.settings) {
+      for (const SweepSetting& setting : env.written) {
         if (!Knows(options, setting.key)) {
           Fail(setting.line, StrCat("environment '", env.id, "' has no option '", setting.key, "'",
                                     DidYouMean(setting.key, known)));
@@ -127,8 +114,7 @@ class PlanBuilder {
       }
       const std::unique_ptr<Env> made =
           At(env.line, "", [&] { return registries_.envs.Make(env.id, planned.settings); });
-      planned.family = env.family.empty() ? PaperFamily(made->spec().family) : env.family;
-      planned.steps = env.steps;
+      if (env.family.empty()) planned.family = PaperFamily(made->spec().family);
       const EvaluationSchedule evaluation = DefaultEvaluation(env.steps, made->spec().step_limit,
                                                               {env.eval_every, env.eval_episodes});
       planned.eval_every = evaluation.every;
@@ -145,15 +131,8 @@ class PlanBuilder {
         return registries_.agents.Find(method.agent);
       });
       const std::vector<ConfigField> fields = agent.options({});
-      PlannedMethod planned;
-      planned.name = method.name;
-      planned.title = method.title;
-      planned.agent = method.agent;
-      planned.paper = method.paper;
-      planned.component = method.component;
-      planned.init = method.init;
-      planned.unaligned = method.unaligned;
-      planned.role = method.role.empty() ? DefaultRole(method, fields) : method.role;
+      SweepMethod planned = method;
+      if (method.role.empty()) planned.role = DefaultRole(method, fields);
       const auto add = [&](const SweepSetting& setting) {
         const std::string text = setting.Assignment();
         At(setting.line, StrCat("method '", method.name, "': "),
@@ -163,12 +142,12 @@ class PlanBuilder {
       for (const SweepSetting& setting : spec_.settings) {
         if (!method.shared || !Knows(fields, setting.key)) continue;
         applied.insert(setting.key);
-        const bool own = std::any_of(method.settings.begin(), method.settings.end(),
+        const bool own = std::any_of(method.written.begin(), method.written.end(),
                                      [&](const auto& other) { return other.key == setting.key; });
         if (!own) add(setting);
       }
       for (const ConfigField& field : fields) known.push_back(field.key);
-      for (const SweepSetting& setting : method.settings) add(setting);
+      for (const SweepSetting& setting : method.written) add(setting);
       if (!method.init.empty()) RequireBranch(method, fields);
       plan_.methods.push_back(std::move(planned));
     }
@@ -186,7 +165,7 @@ class PlanBuilder {
   }
 
   void RequireBranch(const SweepMethod& method, const std::vector<ConfigField>& fields) const {
-    const PlannedBranch& branch = *plan_.FindBranch(method.init);
+    const SweepBranch& branch = *plan_.FindBranch(method.init);
     if (!Knows(fields, "branch_width")) {
       Fail(method.line, StrCat("method '", method.name, "': agent '", method.agent,
                                "' has no matrix-value branch to start from '", method.init, "'"));
@@ -233,9 +212,9 @@ class PlanBuilder {
         run.env = place.first;
         run.method = place.second;
         run.seed = seed;
-        const PlannedMethod& method = plan_.methods[run.method];
+        const SweepMethod& method = plan_.methods[run.method];
         run.path = StrCat(plan_.envs[run.env].name, "/", method.name, "/", seed);
-        if (const PlannedBranch* branch = plan_.FindBranch(method.init)) {
+        if (const SweepBranch* branch = plan_.FindBranch(method.init)) {
           run.branch = branch->Path(branch->SeedFor(seed));
         }
         spec.seed = seed;
@@ -259,37 +238,11 @@ const Item* ByName(const std::vector<Item>& items, std::string_view name) {
   return nullptr;
 }
 
-Json SourceObject(const SweepSource& source) {
-  return {{"episodes", source.episodes},
-          {"held_out_episodes", source.held_out_episodes},
-          {"seed", source.seed},
-          {"targets", source.targets}};
-}
-
-Json BranchObject(const PlannedBranch& branch) {
-  return {{"name", branch.name},       {"objective", branch.objective}, {"control", branch.control},
-          {"updates", branch.updates}, {"settings", branch.settings},   {"seeds", branch.seeds}};
-}
-
-Json EnvObject(const PlannedEnv& env) {
-  return {{"name", env.name},
-          {"id", env.id},
-          {"family", env.family},
-          {"settings", env.settings},
-          {"steps", env.steps},
-          {"eval_every", env.eval_every},
-          {"eval_episodes", env.eval_episodes}};
-}
-
-Json MethodObject(const PlannedMethod& method) {
-  return {{"name", method.name}, {"title", method.title},         {"agent", method.agent},
-          {"role", method.role}, {"paper", method.paper},         {"component", method.component},
-          {"init", method.init}, {"unaligned", method.unaligned}, {"settings", method.settings}};
-}
-
 // Two objects of the same name must agree in all but what is only shown.
-void RequireSame(const Json& old, const Json& now, std::string_view kind,
+template <typename Record>
+void RequireSame(const Record& before, const Record& after, std::string_view kind,
                  std::string_view directory) {
+  const Json old = ToJsonValue<Json>(before), now = ToJsonValue<Json>(after);
   static const std::set<std::string> shown{"title", "role", "paper", "component", "family"};
   for (const auto& [key, value] : old.items()) {
     if (shown.contains(key) || now.at(key) == value) continue;
@@ -301,7 +254,7 @@ void RequireSame(const Json& old, const Json& now, std::string_view kind,
 
 }  // namespace
 
-PretrainConfig PlannedBranch::Config() const {
+PretrainConfig SweepBranch::Config() const {
   PretrainConfig config = PretrainConfig::For(objective);
   for (const std::string& setting : settings) SetField(config, setting);
   SetField(config, "control", control);
@@ -309,17 +262,17 @@ PretrainConfig PlannedBranch::Config() const {
   return config;
 }
 
-std::string PlannedBranch::Path(std::uint64_t seed) const {
+std::string SweepBranch::Path(std::uint64_t seed) const {
   return StrCat("source/", name, "-", seed, ".safetensors");
 }
 
-const PlannedBranch* SweepPlan::FindBranch(std::string_view wanted) const {
+const SweepBranch* SweepPlan::FindBranch(std::string_view wanted) const {
   return wanted.empty() ? nullptr : ByName(branches, wanted);
 }
 
 RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
-  const PlannedEnv& env = envs[run.env];
-  const PlannedMethod& method = methods[run.method];
+  const SweepEnv& env = envs[run.env];
+  const SweepMethod& method = methods[run.method];
   RunSpec spec;
   spec.env = env.id;
   spec.env_settings = env.settings;
@@ -335,8 +288,8 @@ RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
 
 RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const {
   RunSpec spec = SpecOf(run);
-  const PlannedMethod& method = methods[run.method];
-  if (const PlannedBranch* branch = FindBranch(method.init)) {
+  const SweepMethod& method = methods[run.method];
+  if (const SweepBranch* branch = FindBranch(method.init)) {
     SetFor(ValueBranchPretrainer::Announce(branch->Config()), method.unaligned, registries, spec);
   }
   return Resolve(spec, registries);
@@ -358,14 +311,14 @@ std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec
   json["eval_every"] = resolved.eval_every;
   json["eval_episodes"] = resolved.eval_episodes;
   json["log_every"] = resolved.log_every;
-  if (const PlannedBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
+  if (const SweepBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
     Json settings = Json::array();
     for (const ConfigField& field : ListFields(branch->Config())) {
       settings.push_back(field.key + "=" + field.value);
     }
     json["branch"] = {{"settings", settings},
                       {"seed", branch->SeedFor(run.seed)},
-                      {"source", SourceObject(*plan.source)}};
+                      {"source", ToJsonValue<Json>(*plan.source)}};
   }
   json["version"] = version;
   json["commit"] = commit;
@@ -373,22 +326,8 @@ std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec
 }
 
 std::string ToJson(const SweepPlan& plan) {
-  Json json;
-  json["format"] = "msrl-sweep";
-  json["format_version"] = kFormatVersion;
-  json["name"] = plan.name;
-  json["msrl_version"] = plan.version;
-  json["commit"] = plan.commit;
-  json["command"] = plan.command;
-  json["few_shot"] = plan.few_shot;
-  json["log_every"] = plan.log_every;
-  json["source"] = plan.source ? SourceObject(*plan.source) : Json();
-  for (const char* list : {"branches", "environments", "methods"}) json[list] = Json::array();
-  for (const PlannedBranch& branch : plan.branches)
-    json["branches"].push_back(BranchObject(branch));
-  for (const PlannedEnv& env : plan.envs) json["environments"].push_back(EnvObject(env));
-  for (const PlannedMethod& method : plan.methods) json["methods"].push_back(MethodObject(method));
-  json["seeds"] = plan.seeds;
+  Json json{{"format", "msrl-sweep"}, {"format_version", kFormatVersion}};
+  json.update(ToJsonValue<Json>(plan));
   json["runs"] = Json::array();
   for (const PlannedRun& run : plan.runs) {
     Json object{{"path", run.path},
@@ -403,86 +342,60 @@ std::string ToJson(const SweepPlan& plan) {
 }
 
 SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
+  const auto require = [source](bool good, const auto&... what) {
+    if (!good) throw UserError(StrCat(source, " is damaged: ", what...));
+  };
   try {
     const Json json = Json::parse(text);
-    if (json.at("format") != "msrl-sweep" || json.at("format_version") != kFormatVersion) {
-      throw UserError(StrCat(source, " is not a sweep of format version ", kFormatVersion));
+    if (json.at("format") != "msrl-sweep") throw UserError(StrCat(source, " is not a sweep's"));
+    if (json.at("format_version") != kFormatVersion) {
+      throw UserError(StrCat(source, " has format version ", json["format_version"].dump(),
+                             "; this is msrl ", BuildVersion(), ", which knows ", kFormatVersion));
     }
     SweepPlan plan;
-    json.at("name").get_to(plan.name);
-    json.at("msrl_version").get_to(plan.version);
-    json.at("commit").get_to(plan.commit);
-    json.at("command").get_to(plan.command);
-    json.at("few_shot").get_to(plan.few_shot);
-    json.at("log_every").get_to(plan.log_every);
-    json.at("seeds").get_to(plan.seeds);
-    if (const Json& object = json.at("source"); !object.is_null()) {
-      plan.source.emplace();
-      object.at("episodes").get_to(plan.source->episodes);
-      object.at("held_out_episodes").get_to(plan.source->held_out_episodes);
-      object.at("seed").get_to(plan.source->seed);
-      object.at("targets").get_to(plan.source->targets);
-    }
-    for (const Json& object : json.at("branches")) {
-      PlannedBranch& branch = plan.branches.emplace_back();
-      object.at("name").get_to(branch.name);
-      object.at("objective").get_to(branch.objective);
-      object.at("control").get_to(branch.control);
-      object.at("updates").get_to(branch.updates);
-      object.at("settings").get_to(branch.settings);
-      object.at("seeds").get_to(branch.seeds);
-      if (branch.seeds.empty())
-        throw UserError(StrCat(source, " is damaged: branch without seeds"));
-    }
-    for (const Json& object : json.at("environments")) {
-      PlannedEnv& env = plan.envs.emplace_back();
-      object.at("name").get_to(env.name);
-      object.at("id").get_to(env.id);
-      object.at("family").get_to(env.family);
-      object.at("settings").get_to(env.settings);
-      object.at("steps").get_to(env.steps);
-      object.at("eval_every").get_to(env.eval_every);
+    FromJsonValue(json, plan);
+    for (SweepEnv& env : plan.envs) {
       // what 0 once left to the runs
       if (env.eval_every == 0) env.eval_every = std::max<std::int64_t>(1, env.steps / 100);
-      object.at("eval_episodes").get_to(env.eval_episodes);
     }
-    for (const Json& object : json.at("methods")) {
-      PlannedMethod& method = plan.methods.emplace_back();
-      object.at("name").get_to(method.name);
-      object.at("title").get_to(method.title);
-      object.at("agent").get_to(method.agent);
-      object.at("role").get_to(method.role);
-      object.at("paper").get_to(method.paper);
-      object.at("component").get_to(method.component);
-      object.at("init").get_to(method.init);
-      object.at("unaligned").get_to(method.unaligned);
-      object.at("settings").get_to(method.settings);
-    }
-    const auto require_names = [source](const auto& items) {
+    require(plan.few_shot > 0.0 && plan.few_shot <= 1.0, "few_shot is not in (0, 1]");
+    const auto require_names = [&](const auto& items) {
+      std::set<std::string> seen;
       for (const auto& item : items) {
-        const bool good =
-            !item.name.empty() && item.name[0] != '.' && item.name.find('/') == std::string::npos;
-        if (!good) throw UserError(StrCat(source, " is damaged: name '", item.name, "'"));
+        const std::string& name = item.name;
+        require(!name.empty() && name[0] != '.' && name.find('/') == std::string::npos, "name '",
+                name, "'");
+        require(seen.insert(name).second, "'", name, "' is listed twice");
       }
     };
     require_names(plan.branches);
     require_names(plan.envs);
     require_names(plan.methods);
-    const auto index = [source](const auto& items, const std::string& name) {
+    for (const SweepBranch& branch : plan.branches) {
+      require(!branch.seeds.empty(), "branch without seeds");
+    }
+    for (const SweepMethod& method : plan.methods) {
+      const auto& roles = MethodRoles();
+      require(std::find(roles.begin(), roles.end(), method.role) != roles.end(), "the method '",
+              method.name, "' has the unknown role '", method.role, "'");
+    }
+    const auto index = [&](const auto& items, const std::string& name) {
       const auto* found = ByName(items, name);
-      if (found == nullptr) throw UserError(StrCat(source, " is damaged: no '", name, "'"));
+      require(found != nullptr, "no '", name, "'");
       return static_cast<std::size_t>(found - items.data());
     };
+    std::set<std::string> paths;
     for (const Json& object : json.at("runs")) {
       PlannedRun& run = plan.runs.emplace_back();
       run.env = index(plan.envs, object.at("env").get<std::string>());
       run.method = index(plan.methods, object.at("method").get<std::string>());
       object.at("seed").get_to(run.seed);
       object.at("identity").get_to(run.identity);
-      const PlannedMethod& method = plan.methods[run.method];
+      const SweepMethod& method = plan.methods[run.method];
       run.path = StrCat(plan.envs[run.env].name, "/", method.name, "/", run.seed);
+      require(paths.insert(run.path).second, "the run ", run.path, " is listed twice");
       if (method.init.empty()) continue;
-      const PlannedBranch& branch = plan.branches[index(plan.branches, method.init)];
+      const SweepBranch& branch = plan.branches[index(plan.branches, method.init)];
       run.branch = branch.Path(branch.SeedFor(run.seed));
     }
     return plan;
@@ -499,20 +412,19 @@ void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view
     fail(StrCat("it is called '", old.name, "' there, '", grown.name, "' in the file"));
   }
   if (old.log_every != grown.log_every) fail("log_every differs");
-  const auto compare = [&](const auto& before, const auto& after, const char* kind,
-                           const auto& object) {
+  const auto compare = [&](const auto& before, const auto& after, const char* kind) {
     for (const auto& item : before) {
       const auto* other = ByName(after, item.name);
       if (other == nullptr) fail(StrCat(kind, " '", item.name, "' is not in the file"));
-      RequireSame(object(item), object(*other), kind, directory);
+      RequireSame(item, *other, kind, directory);
     }
   };
   if (old.source && grown.source) {
-    RequireSame(SourceObject(*old.source), SourceObject(*grown.source), "source", directory);
+    RequireSame(*old.source, *grown.source, "source", directory);
   }
-  compare(old.branches, grown.branches, "branch", BranchObject);
-  compare(old.envs, grown.envs, "environment", EnvObject);
-  compare(old.methods, grown.methods, "method", MethodObject);
+  compare(old.branches, grown.branches, "branch");
+  compare(old.envs, grown.envs, "environment");
+  compare(old.methods, grown.methods, "method");
   std::set<std::string> paths;
   for (const PlannedRun& run : grown.runs) paths.insert(run.path);
   for (const PlannedRun& run : old.runs) {

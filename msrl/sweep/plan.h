@@ -11,46 +11,8 @@
 
 #include "msrl/run/run_spec.h"
 #include "msrl/sweep/sweep_spec.h"
-#include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
-
-struct PlannedBranch {
-  std::string name;
-  std::string objective;
-  std::string control;
-  int updates = 0;
-  std::vector<std::string> settings;
-  std::vector<std::uint64_t> seeds;
-
-  PretrainConfig Config() const;
-  // In the sweep's directory.
-  std::string Path(std::uint64_t seed) const;
-  // Targets with many seeds share branches: that of seed s is number s modulo n.
-  std::uint64_t SeedFor(std::uint64_t run_seed) const { return seeds[run_seed % seeds.size()]; }
-};
-
-struct PlannedEnv {
-  std::string name;
-  std::string id;
-  std::string family;
-  std::vector<std::string> settings;
-  std::int64_t steps = 0;
-  std::int64_t eval_every = 0;
-  int eval_episodes = 0;
-};
-
-struct PlannedMethod {
-  std::string name;
-  std::string title;
-  std::string agent;
-  std::string role;
-  std::string paper;
-  std::string component;
-  std::string init;
-  bool unaligned = false;
-  std::vector<std::string> settings;  // shared ones included
-};
 
 struct PlannedRun {
   std::string path;  // env/method/seed
@@ -66,16 +28,32 @@ struct SweepPlan {
   std::string version;  // of the msrl that made the plan
   std::string commit;
   std::string command;
-  double few_shot = 0.25;
+  double few_shot = 0.25;  // share of the budget that counts as few steps
   std::int64_t log_every = 1000;
   std::optional<SweepSource> source;
-  std::vector<PlannedBranch> branches;
-  std::vector<PlannedEnv> envs;
-  std::vector<PlannedMethod> methods;
+  std::vector<SweepBranch> branches;
+  std::vector<SweepEnv> envs;
+  std::vector<SweepMethod> methods;
   std::vector<std::uint64_t> seeds;
   std::vector<PlannedRun> runs;  // by seed, so that an early stop leaves whole comparisons
 
-  const PlannedBranch* FindBranch(std::string_view name) const;
+  // Of sweep.json, which has a list of runs besides.
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("name", name);
+    visit("msrl_version", version);
+    visit("commit", commit);
+    visit("command", command);
+    visit("few_shot", few_shot);
+    visit("log_every", log_every);
+    visit("source", source);
+    visit("branches", branches);
+    visit("environments", envs);
+    visit("methods", methods);
+    visit("seeds", seeds);
+  }
+
+  const SweepBranch* FindBranch(std::string_view name) const;
   // The run as `msrl train` would be told; a branch comes on top (StartFromBranch).
   RunSpec SpecOf(const PlannedRun& run) const;
   // The same with every setting written out, those that the branch brings too. `init` is empty.
@@ -91,7 +69,8 @@ SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries);
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
                      std::string_view version, std::string_view commit);
 
-// sweep.json, and back. UserError that names `source`.
+// sweep.json, and back. UserError that names `source` unless names and seeds are distinct, roles
+// known, and every run is one of the plan's environments and methods.
 std::string ToJson(const SweepPlan& plan);
 SweepPlan PlanFromJson(std::string_view text, std::string_view source);
 

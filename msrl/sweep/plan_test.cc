@@ -5,12 +5,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/ledger.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
@@ -204,6 +207,30 @@ TEST(PlanTest, JsonAndBack) {
   }
   EXPECT_THROW(PlanFromJson(With(text, "\"name\": \"reacher\"", "\"name\": \"../reacher\""), "s"),
                UserError);
+}
+
+TEST(PlanTest, JsonThatDoesNotFitIsRefused) {
+  const std::string text = ToJson(Plan(kGood));
+  const auto refusal = [&text](const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json json = nlohmann::json::parse(text);
+    change(json);
+    return testing::UserErrorText([&] { PlanFromJson(json.dump(), "sweep.json"); });
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "no error");
+  EXPECT_NE(refusal([](auto& j) { j["format_version"] = 2; }).find("format version 2; this is"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["runs"].push_back(j["runs"][0]); }).find("listed twice"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["runs"][0]["method"] = "n"; }).find("no 'n'"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["methods"].push_back(j["methods"][0]); }).find("listed twice"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["methods"][0]["role"] = "best"; }).find("unknown role 'best'"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["few_shot"] = 0; }).find("few_shot"), std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j.erase("runs"); }).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal([](auto& j) { j["branches"][0]["seeds"].clear(); }).find("without seeds"),
+            std::string::npos);
 }
 
 TEST(PlanTest, ASweepMayGrowButNotChange) {

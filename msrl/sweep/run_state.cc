@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "msrl/files/atomic_file.h"
 #include "msrl/run/run_directory.h"
@@ -15,23 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// The end of a file that grows, so that looking costs the same however long it is.
-std::string Tail(const fs::path& file, std::streamoff most) {
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const std::streamoff size = in.tellg();
-  const std::streamoff length = std::min(size, most);
-  in.seekg(size - length);
-  std::string text(static_cast<std::size_t>(length), '\0');
-  in.read(text.data(), length);
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
-
 // The last whole lines that are JSON objects, newest first, until `take` says that it is done.
 template <typename Take>
 void LastObjects(const fs::path& file, std::streamoff most, const Take& take) {
-  std::string text = Tail(file, most);
+  std::string text = FileTail(file, most);
   while (true) {
     const std::size_t end = text.rfind('\n');
     if (end == std::string::npos) return;
@@ -59,28 +45,22 @@ void ReadSpeed(const fs::path& run, RunRecord& record) {
   });
 }
 
-std::map<std::string, std::string> SettingsMap(const std::vector<std::string>& settings) {
-  std::map<std::string, std::string> map;
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    map[setting.substr(0, equals)] = setting.substr(std::min(equals + 1, setting.size()));
-  }
-  return map;
-}
-
 std::string SettingsDifference(std::string_view kind, const std::vector<std::string>& found,
                                const std::vector<std::string>& wanted) {
-  const auto a = SettingsMap(found);
-  const auto b = SettingsMap(wanted);
-  std::set<std::string> keys;
-  for (const auto& [key, value] : a) keys.insert(key);
-  for (const auto& [key, value] : b) keys.insert(key);
-  for (const std::string& key : keys) {
-    const auto x = a.find(key);
-    const auto y = b.find(key);
-    if (x != a.end() && y != b.end() && x->second == y->second) continue;
-    return StrCat(kind, " ", key, " is ", x == a.end() ? "missing" : x->second, ", not ",
-                  y == b.end() ? "missing" : y->second);
+  std::map<std::string, std::pair<std::string, std::string>> values;  // found and wanted, by key
+  const auto add = [&](const std::vector<std::string>& settings, bool first) {
+    for (const std::string& setting : settings) {
+      const std::size_t equals = setting.find('=');
+      auto& both =
+          values.try_emplace(setting.substr(0, equals), "missing", "missing").first->second;
+      (first ? both.first : both.second) = setting.substr(std::min(equals + 1, setting.size()));
+    }
+  };
+  add(found, true);
+  add(wanted, false);
+  for (const auto& [key, both] : values) {
+    if (both.first == both.second) continue;
+    return StrCat(kind, " ", key, " is ", both.first, ", not ", both.second);
   }
   return {};
 }
@@ -88,23 +68,21 @@ std::string SettingsDifference(std::string_view kind, const std::vector<std::str
 }  // namespace
 
 std::string_view StateName(RunState state) {
-  switch (state) {
-    case RunState::kAbsent:
-      return "waiting";
-    case RunState::kRunning:
-      return "running";
-    case RunState::kFinished:
-      return "finished";
-    case RunState::kInterrupted:
-      return "interrupted";
-    case RunState::kKilled:
-      return "killed";
-    case RunState::kFailed:
-      return "failed";
-    case RunState::kDamaged:
-      return "damaged";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"waiting", "running", "finished", "interrupted",
+                                         "killed",  "failed",  "damaged"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string FileTail(const fs::path& file, std::streamoff most) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const std::streamoff size = in.tellg();
+  const std::streamoff length = std::min(size, most);
+  in.seekg(size - length);
+  std::string text(static_cast<std::size_t>(length), '\0');
+  in.read(text.data(), length);
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
 }
 
 RunRecord ReadRunRecord(const fs::path& run) {
@@ -125,7 +103,7 @@ RunRecord ReadRunRecord(const fs::path& run) {
   }
   // killed until the status says otherwise: also if it never came to write one
   record.state = RunState::kKilled;
-  const std::string status = Tail(run / "status.json", 1 << 16);
+  const std::string status = FileTail(run / "status.json", 1 << 16);
   if (const Json json = Json::parse(status, nullptr, false); json.is_object()) {
     const Json state = json.value("state", Json());
     record.step = static_cast<std::int64_t>(Number(json, "step"));

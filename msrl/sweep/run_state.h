@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <ios>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,9 @@ struct RunRecord {
   std::string commit;
   std::optional<RunSpec> spec;
 };
+
+// The end of a file that grows, so that looking costs the same however long it is.
+std::string FileTail(const std::filesystem::path& file, std::streamoff most);
 
 // Never an error: what cannot be read is a state of its own.
 RunRecord ReadRunRecord(const std::filesystem::path& run);

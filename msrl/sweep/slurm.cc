@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
 
 namespace msrl {
@@ -127,22 +127,10 @@ CommandResult Execute(std::vector<std::string> words) {
   return result;
 }
 
-std::string LastLine(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
 // Data first, then branches, then runs; runs that start from nothing need not wait.
 int StageOf(const SweepTask& task) {
-  switch (task.kind) {
-    case SweepTask::Kind::kData:
-      return 0;
-    case SweepTask::Kind::kBranch:
-      return 1;
-    case SweepTask::Kind::kRun:
-      return task.needs.empty() ? 0 : 2;
-  }
-  return 0;
+  if (task.kind == SweepTask::Kind::kBranch) return 1;
+  return task.kind == SweepTask::Kind::kRun && !task.needs.empty() ? 2 : 0;
 }
 
 class SlurmDriver {
@@ -360,16 +348,13 @@ class SlurmDriver {
   bool new_failure_ = false;
 };
 
-bool OnPath(const std::string& program) {
-  const char* variable = std::getenv("PATH");
-  std::string_view path = variable == nullptr ? "" : variable;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find(':'), path.size());
-    const fs::path file = fs::path(path.substr(0, end)) / program;
-    if (access(file.c_str(), X_OK) == 0) return true;
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return false;
+bool OnPath(const char* program) {
+  const char* const path = std::getenv("PATH");
+  if (path == nullptr) return false;
+  const std::vector<std::string_view> folders = SplitAt(path, ':');
+  return std::any_of(folders.begin(), folders.end(), [program](std::string_view folder) {
+    return access((fs::path(folder) / program).c_str(), X_OK) == 0;
+  });
 }
 
 }  // namespace
@@ -385,29 +370,20 @@ void RequireSlurm() {
 
 std::vector<int> ParseArrayIndices(std::string_view text) {
   std::vector<int> indices;
-  text = text.substr(0, text.find('%'));
-  const auto fail = [text] {
-    throw UserError(StrCat("'", text, "' are no indices of a job array"));
-  };
-  const auto number = [&](std::string_view digits) {
-    int value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) fail();
-    return value;
-  };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  if (text.empty()) return indices;
+  for (const std::string_view part : SplitAt(text.substr(0, text.find('%')), ',')) {
     const std::size_t dash = part.find('-');
-    const int first = number(part.substr(0, dash));
-    const std::string_view rest =
-        dash == std::string_view::npos ? part : part.substr(dash + 1);  // "LAST" or "LAST:STEP"
+    const std::string_view rest = part.substr(dash + 1);  // "LAST" or "LAST:STEP"; npos + 1 is 0
     const std::size_t colon = rest.find(':');
-    const int last = number(rest.substr(0, colon));
-    const int step = colon == std::string_view::npos ? 1 : number(rest.substr(colon + 1));
-    if (last < first || last - first > 10'000'000 || step < 1) fail();
-    for (int k = first; k <= last; k += step) indices.push_back(k);
+    const auto first = ParseNumber<int>(part.substr(0, dash));
+    const auto last = ParseNumber<int>(rest.substr(0, colon));
+    const auto step =
+        colon == std::string_view::npos ? 1 : ParseNumber<int>(rest.substr(colon + 1)).value_or(0);
+    if (!first || !last || *first < 0 || *last < *first || *last - *first > 10'000'000 ||
+        step < 1) {
+      throw UserError(StrCat("'", text, "' are no indices of a job array"));
+    }
+    for (int k = *first; k <= *last; k += step) indices.push_back(k);
   }
   return indices;
 }

@@ -1,7 +1,5 @@
 #include "msrl/sweep/sweep_directory.h"
 
-#include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -23,7 +21,7 @@ void RequireOurs(const fs::path& path, const SweepPlan& plan) {
   // the last two are records for the report, which may come first
   std::set<std::string> ours{"source",  "logs",          "slurm",
                              kLockFile, "diagnose.json", "pretrain.json"};
-  for (const PlannedEnv& env : plan.envs) ours.insert(env.name);
+  for (const SweepEnv& env : plan.envs) ours.insert(env.name);
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(".") || ours.contains(name)) continue;
@@ -33,6 +31,11 @@ void RequireOurs(const fs::path& path, const SweepPlan& plan) {
 }
 
 }  // namespace
+
+std::string LastLine(std::string text) {
+  text.resize(text.find_last_not_of("\n ") + 1);  // npos + 1 is 0
+  return text.substr(text.rfind('\n') + 1);
+}
 
 void MakeFolder(const fs::path& path) {
   std::error_code error;
@@ -58,15 +61,7 @@ fs::path SweepDirectory::LogOf(std::string_view task) const {
 }
 
 std::string SweepDirectory::LastLogLine(std::string_view task) const {
-  std::ifstream in(LogOf(task), std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const std::streamoff size = in.tellg();
-  const std::streamoff length = std::min<std::streamoff>(size, 4096);
-  in.seekg(size - length);
-  std::string text(static_cast<std::size_t>(length), '\0');
-  in.read(text.data(), length);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+  return LastLine(FileTail(LogOf(task), 4096));
 }
 
 namespace {

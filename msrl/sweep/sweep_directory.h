@@ -65,6 +65,9 @@ void RequirePlanned(const SweepDirectory& directory, const PlannedRun& run, cons
 // Whether the code that made the run is this code.
 bool SameCode(const RunRecord& record);
 
+// Without blanks and line ends after it.
+std::string LastLine(std::string text);
+
 // With its parents. UserError if it cannot be made.
 void MakeFolder(const std::filesystem::path& path);
 

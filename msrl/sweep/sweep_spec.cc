@@ -8,7 +8,9 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/paper/figures.h"
 #include "msrl/sweep/toml.h"
 #include "msrl/transfer/value_target.h"
 
@@ -67,6 +69,15 @@ std::string AsciiOf(std::string_view text, std::string_view file) {
 
 // Where we are in the file: everything that goes wrong is said with a line.
 class Reader {
+  // Null if the key is not there.
+  template <typename T>
+  auto As(std::string_view key, std::string_view wanted) const {
+    const toml::node* node = Find(key);
+    const auto* value = node == nullptr ? nullptr : node->as<T>();
+    if (node != nullptr && value == nullptr) Wrong(key, *node, wanted);
+    return value;
+  }
+
  public:
   Reader(std::string_view file, const toml::table& table, std::string where)
       : file_(file), table_(table), where_(std::move(where)) {}
@@ -82,12 +93,10 @@ class Reader {
 
   bool Has(std::string_view key) const { return table_.contains(key); }
   std::string Text(std::string_view key, std::string otherwise) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return otherwise;
-    const auto* value = node->as_string();
-    if (value == nullptr) Wrong(key, *node, "a text in quotes");
+    const auto* value = As<std::string>(key, "a text in quotes");
+    if (value == nullptr) return otherwise;
     if (std::any_of((**value).begin(), (**value).end(), IsControl)) {
-      Wrong(key, *node, "one line of text");
+      Wrong(key, *value, "one line of text");
     }
     return **value;
   }
@@ -123,10 +132,8 @@ class Reader {
   }
   std::int64_t Int(std::string_view key, std::int64_t otherwise, std::int64_t low,
                    std::int64_t high) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return otherwise;
-    const auto* value = node->as_integer();
-    if (value == nullptr) Wrong(key, *node, "a whole number");
+    const auto* value = As<std::int64_t>(key, "a whole number");
+    if (value == nullptr) return otherwise;
     if (**value < low || **value > high) {
       Fail(LineOf(key), StrCat(key, " is ", **value, "; it must be ", low, " to ", high));
     }
@@ -143,21 +150,15 @@ class Reader {
     return *value;
   }
   bool Bool(std::string_view key, bool otherwise) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return otherwise;
-    const auto* value = node->as_boolean();
-    if (value == nullptr) Wrong(key, *node, "true or false");
-    return **value;
+    const auto* value = As<bool>(key, "true or false");
+    return value == nullptr ? otherwise : **value;
   }
   std::vector<std::string> Texts(std::string_view key) const {
-    const toml::node* node = Find(key);
     std::vector<std::string> texts;
-    if (node == nullptr) return texts;
-    const toml::array* array = node->as_array();
-    if (array == nullptr) Wrong(key, *node, "a list of texts");
-    for (const toml::node& element : *array) {
-      const auto* text = element.as_string();
-      if (text == nullptr) Wrong(key, element, "a list of texts");
+    const auto* array = As<toml::array>(key, "a list of texts");
+    for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+      const auto* text = (*array)[i].as_string();
+      if (text == nullptr) Wrong(key, (*array)[i], "a list of texts");
       if (std::find(texts.begin(), texts.end(), **text) != texts.end()) {
         Fail(LineOf(key), StrCat("'", **text, "' is twice in ", key));
       }
@@ -188,11 +189,8 @@ class Reader {
     }
   }
   std::vector<SweepSetting> Settings(std::string_view key) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return {};
-    const toml::table* table = node->as_table();
-    if (table == nullptr) Wrong(key, *node, "a table as { key = value }");
-    return SettingsOf(*table);
+    const auto* table = As<toml::table>(key, "a table as { key = value }");
+    return table == nullptr ? std::vector<SweepSetting>{} : SettingsOf(*table);
   }
   std::vector<SweepSetting> SettingsOf(const toml::table& table) const {
     std::vector<SweepSetting> settings;
@@ -222,17 +220,12 @@ class Reader {
     return settings;
   }
   const toml::table* Table(std::string_view key) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return nullptr;
-    if (!node->is_table()) Wrong(key, *node, StrCat("a section [", key, "]"));
-    return node->as_table();
+    return As<toml::table>(key, StrCat("a section [", key, "]"));
   }
   std::vector<const toml::table*> Tables(std::string_view key) const {
     std::vector<const toml::table*> tables;
-    const toml::node* node = Find(key);
-    if (node == nullptr) return tables;
-    const toml::array* array = node->as_array();
-    if (array == nullptr) Wrong(key, *node, StrCat("sections [[", key, "]]"));
+    const auto* array = As<toml::array>(key, StrCat("sections [[", key, "]]"));
+    if (array == nullptr) return tables;
     if (array->size() > kMaxNames) Fail(LineOf(key), StrCat("more than 1000 [[", key, "]]"));
     for (const toml::node& element : *array) {
       if (!element.is_table()) Wrong(key, element, StrCat("sections [[", key, "]]"));
@@ -308,7 +301,7 @@ SweepBranch ReadBranch(const Reader& reader) {
                     std::vector<std::string>{"none", "shuffled", "unaligned", "observation-only"});
   branch.updates = static_cast<int>(reader.Int("updates", -1, 0, 1'000'000'000));
   branch.seeds = reader.Seeds("seeds", {0});
-  branch.settings = reader.Settings("settings");
+  branch.written = reader.Settings("settings");
   return branch;
 }
 
@@ -331,7 +324,7 @@ SweepEnv ReadEnv(const Reader& reader, const Defaults& defaults) {
   env.eval_every = reader.Int("eval_every", defaults.eval_every, 1, kMaxSteps);
   env.eval_episodes =
       static_cast<int>(reader.Int("eval_episodes", defaults.eval_episodes, 1, 100'000));
-  env.settings = reader.Settings("settings");
+  env.written = reader.Settings("settings");
   return env;
 }
 
@@ -349,11 +342,11 @@ SweepMethod ReadMethod(const Reader& reader) {
     reader.Fail(reader.LineOf("unaligned"), "unaligned says how to take init, which is missing");
   }
   method.role = reader.Choice("role", "", MethodRoles());
-  method.paper = reader.Choice("paper", "", PaperMethods());
+  method.paper = reader.Choice("paper", "", PaperRows("control"));
   method.component = reader.Text("component", method.init.empty() ? "none" : "matrix-value branch");
   method.shared = reader.Bool("shared", true);
   method.envs = reader.Texts("envs");
-  method.settings = reader.Settings("settings");
+  method.written = reader.Settings("settings");
   return method;
 }
 
@@ -403,33 +396,7 @@ void RequireReferences(const Reader& reader, const SweepSpec& spec) {
 
 }  // namespace
 
-std::span<const std::string> PaperMethods() {
-  static const std::vector<std::string> methods{"ppo",
-                                                "sac",
-                                                "td3",
-                                                "mbpo",
-                                                "dreamerv3",
-                                                "tdmpc",
-                                                "sf-gpi",
-                                                "uvfa",
-                                                "dbc",
-                                                "traj2value-rnn",
-                                                "traj2value-transformer",
-                                                "subgraph-gnn",
-                                                "dreamerv3-pt",
-                                                "tdmpc-pt",
-                                                "msrl-no-library",
-                                                "msrl-no-obstruction",
-                                                "msrl-scratch",
-                                                "msrl-init",
-                                                "msrl-random",
-                                                "msrl-shuffled",
-                                                "msrl-unaligned",
-                                                "msrl-observation-only"};
-  return methods;
-}
-
-std::span<const std::string> MethodRoles() {
+const std::vector<std::string>& MethodRoles() {
   static const std::vector<std::string> roles{"baseline", "scratch",  "transfer",
                                               "control",  "ablation", "reference"};
   return roles;
@@ -438,32 +405,22 @@ std::span<const std::string> MethodRoles() {
 std::vector<std::uint64_t> ParseSeeds(std::string_view text) {
   std::vector<std::uint64_t> seeds;
   std::set<std::uint64_t> seen;
-  const auto fail = [text](std::string_view what) {
-    throw UserError(StrCat("seeds '", text, "': ", what));
+  const auto require = [text](bool good, const auto&... what) {
+    if (!good) throw UserError(StrCat("seeds '", text, "': ", what...));
   };
-  const auto number = [&](std::string_view digits) {
-    std::int64_t value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) {
-      fail("write them as 100-104 or 1,5,7-9");
-    }
-    return static_cast<std::uint64_t>(value);
-  };
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
+  for (const std::string_view part : SplitAt(text, ',')) {
     const std::size_t dash = part.find('-');
-    const std::uint64_t first = number(part.substr(0, dash));
-    const std::uint64_t last =
-        dash == std::string_view::npos ? first : number(part.substr(dash + 1));
-    if (last < first) fail("a range goes from the smaller to the larger");
-    if (last - first >= kMaxSeeds) fail("more than 10000 seeds");
-    for (std::uint64_t seed = first; seed <= last; ++seed) {
-      if (!seen.insert(seed).second) fail(StrCat(seed, " is named twice"));
+    const auto first = ParseNumber<std::uint64_t>(part.substr(0, dash));
+    const auto last =
+        dash == std::string_view::npos ? first : ParseNumber<std::uint64_t>(part.substr(dash + 1));
+    require(first && last && *first <= INT64_MAX && *last <= INT64_MAX,
+            "write them as 100-104 or 1,5,7-9");
+    require(*first <= *last, "a range goes from the smaller to the larger");
+    require(*last - *first + seeds.size() < kMaxSeeds, "more than 10000 seeds");
+    for (std::uint64_t seed = *first; seed <= *last; ++seed) {
+      require(seen.insert(seed).second, seed, " is named twice");
       seeds.push_back(seed);
     }
-    if (seeds.size() > kMaxSeeds) fail("more than 10000 seeds");
-    begin = end + 1;
   }
   return seeds;
 }

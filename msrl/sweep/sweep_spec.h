@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
 
@@ -20,47 +21,104 @@ struct SweepSetting {
   std::string Assignment() const { return key + "=" + value; }
 };
 
+// The parts of a sweep, in the file and in its plan. Fields lists what sweep.json holds of them;
+// what is below it is of the file alone.
+
 // Episodes of the source families, which branches are pretrained on.
 struct SweepSource {
   int episodes = 4000;
   int held_out_episodes = 1000;
   std::uint64_t seed = 0;
-  std::vector<std::string> targets;  // none: those that the branches learn
+  std::vector<std::string> targets;  // in the file, none: those that the branches learn
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("episodes", episodes);
+    visit("held_out_episodes", held_out_episodes);
+    visit("seed", seed);
+    visit("targets", targets);
+  }
 };
 
 struct SweepBranch {
   std::string name;
   std::string objective = "shape";
   std::string control = "none";
-  int updates = -1;  // -1: the objective's default
+  int updates = -1;                   // in the file, -1: the objective's default
+  std::vector<std::string> settings;  // "key=value"
   std::vector<std::uint64_t> seeds{0};
-  std::vector<SweepSetting> settings;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("name", name);
+    visit("objective", objective);
+    visit("control", control);
+    visit("updates", updates);
+    visit("settings", settings);
+    visit("seeds", seeds);
+  }
+
+  std::vector<SweepSetting> written = {};
   int line = 0;
+
+  PretrainConfig Config() const;
+  // In the sweep's directory.
+  std::string Path(std::uint64_t seed) const;
+  // Targets with many seeds share branches: that of seed s is number s modulo n.
+  std::uint64_t SeedFor(std::uint64_t run_seed) const { return seeds[run_seed % seeds.size()]; }
 };
 
 struct SweepEnv {
-  std::string id;
-  std::string name;    // of its folder; the id if none is given
-  std::string family;  // empty: what the environment says
+  std::string name = {};  // of its folder; the id if none is given
+  std::string id = {};
+  std::string family = {};  // in the file, empty: what the environment says
+  std::vector<std::string> settings = {};
   std::int64_t steps = 0;
   std::int64_t eval_every = 0;  // 0: as RunSpec
   int eval_episodes = 0;
-  std::vector<SweepSetting> settings;  // of the environment
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("name", name);
+    visit("id", id);
+    visit("family", family);
+    visit("settings", settings);
+    visit("steps", steps);
+    visit("eval_every", eval_every);
+    visit("eval_episodes", eval_episodes);
+  }
+
+  std::vector<SweepSetting> written = {};
   int line = 0;
 };
 
 struct SweepMethod {
-  std::string name;
-  std::string title;  // the name if none is given
-  std::string agent;
-  std::string role;
-  std::string paper;      // row of the paper's tables; empty: none
-  std::string component;  // what is transferred
-  std::string init;       // the branch that its runs start from; empty: none
+  std::string name = {};
+  std::string title = {};  // the name if none is given
+  std::string agent = {};
+  std::string role = {};       // in the file, empty: guessed
+  std::string paper = {};      // row of the paper's tables; empty: none
+  std::string component = {};  // what is transferred, in words
+  std::string init = {};       // the branch that its runs start from; empty: none
   bool unaligned = false;
-  bool shared = true;             // whether [settings] apply
-  std::vector<std::string> envs;  // none: all
-  std::vector<SweepSetting> settings;
+  std::vector<std::string> settings = {};  // shared ones included
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("name", name);
+    visit("title", title);
+    visit("agent", agent);
+    visit("role", role);
+    visit("paper", paper);
+    visit("component", component);
+    visit("init", init);
+    visit("unaligned", unaligned);
+    visit("settings", settings);
+  }
+
+  std::vector<SweepSetting> written = {};
+  bool shared = true;                  // whether [settings] apply
+  std::vector<std::string> envs = {};  // none: all
   int line = 0;
 };
 
@@ -86,9 +144,7 @@ SweepSpec ReadSweepSpec(const std::filesystem::path& file);
 // "100-104", "1,5,7-9"; UserError on anything else and on a seed that is named twice.
 std::vector<std::uint64_t> ParseSeeds(std::string_view text);
 
-// Rows of the paper's tables that a method can be compared with, and roles.
-std::span<const std::string> PaperMethods();
-std::span<const std::string> MethodRoles();
+const std::vector<std::string>& MethodRoles();
 
 }  // namespace msrl
 

@@ -93,8 +93,8 @@ TEST(SweepSpecTest, ReadsWhatIsThereAndFillsInTheRest) {
   EXPECT_EQ(spec.methods[0].title, "sac");
   EXPECT_EQ(spec.methods[0].component, "none");
   EXPECT_EQ(spec.methods[1].component, "matrix-value branch");
-  ASSERT_EQ(spec.methods[1].settings.size(), 2U);
-  EXPECT_EQ(spec.methods[1].settings[0].Assignment(), "library=false");
+  ASSERT_EQ(spec.methods[1].written.size(), 2U);
+  EXPECT_EQ(spec.methods[1].written[0].Assignment(), "library=false");
 }
 
 struct Mistake {

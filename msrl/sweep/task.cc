@@ -77,7 +77,7 @@ class TaskRunner {
                file.ContentHash()));
   }
 
-  void MakeBranch(const PlannedBranch& branch, std::uint64_t seed, const fs::path& file) const {
+  void MakeBranch(const SweepBranch& branch, std::uint64_t seed, const fs::path& file) const {
     const PretrainerEntry& pretrainer = Pretrainers().front();
     std::vector<std::string> settings;
     for (const ConfigField& field : ListFields(branch.Config())) {

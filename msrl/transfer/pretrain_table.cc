@@ -34,7 +34,7 @@ std::string ToJson(std::span<const PretrainRow> rows, const PretrainerEntry& pre
     for (const PretrainColumn& column : pretrainer.columns) {
       add(object, column.key, row.Of(column.key));
       const auto figure = pretrainer.paper(row.name, column.key);
-      if (figure) add(paper, column.key, *figure);
+      if (figure) add(paper, column.key, {figure->mean, figure->std.value()});
     }
     object["paper"] = std::move(paper);
     document["rows"].push_back(std::move(object));

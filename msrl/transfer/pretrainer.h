@@ -19,6 +19,7 @@
 #include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/files/state.h"
+#include "msrl/paper/figures.h"
 #include "msrl/transfer/correlation.h"
 #include "msrl/transfer/value_target.h"
 
@@ -76,7 +77,7 @@ struct PretrainerEntry {
   std::string description;
   std::vector<PretrainColumn> columns;
   // The paper's figure in a column for a family or "mixed"; empty if it has none.
-  std::function<std::optional<MeanStd>(std::string_view source, std::string_view column)> paper;
+  std::function<std::optional<PaperFigure>(std::string_view source, std::string_view column)> paper;
   // Settings are "key=value"; UserError on those that can't be.
   // All options with their values, defaults where none is given.
   std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
@@ -100,7 +101,7 @@ struct PretrainerEntry {
 // The row of a pretrainer class with
 //   static Config Configure(std::span<const std::string> settings);
 //   static std::vector<PretrainColumn> Columns();
-//   static std::optional<MeanStd> Paper(std::string_view source, std::string_view column);
+//   static std::optional<PaperFigure> Paper(std::string_view source, std::string_view column);
 //   static std::vector<ValueTarget> Targets(const Config& config);
 //   static ArtefactHeader Announce(const Config& config);
 //   Concrete(const Config& config, const EpisodeFile& train, const EpisodeFile& held_out);

@@ -359,25 +359,9 @@ std::vector<PretrainColumn> ValueBranchPretrainer::Columns() {
           {"difference_correlation", "difference"}};
 }
 
-std::optional<MeanStd> ValueBranchPretrainer::Paper(std::string_view source,
-                                                    std::string_view column) {
-  struct Row {
-    std::string_view source;
-    MeanStd train_error, validation_error, rank_correlation;
-  };
-  static constexpr Row kRows[] = {
-      {"graph-motif", {0.012, 0.004}, {0.028, 0.009}, {0.987, 0.006}},
-      {"micro-grid", {0.078, 0.021}, {0.174, 0.052}, {0.902, 0.031}},
-      {"point-rooms", {0.132, 0.034}, {0.286, 0.071}, {0.854, 0.038}},
-      {"dubins-reacher", {0.041, 0.013}, {0.091, 0.028}, {0.948, 0.019}},
-      {"mixed", {0.062, 0.006}, {0.130, 0.043}, {0.933, 0.024}}};
-  for (const Row& row : kRows) {
-    if (row.source != source) continue;
-    if (column == "train_error") return row.train_error;
-    if (column == "validation_error") return row.validation_error;
-    if (column == "rank_correlation") return row.rank_correlation;
-  }
-  return std::nullopt;
+std::optional<PaperFigure> ValueBranchPretrainer::Paper(std::string_view source,
+                                                        std::string_view column) {
+  return FindPaperFigure("pretraining", source, column);
 }
 
 PretrainConfig ValueBranchPretrainer::Configure(std::span<const std::string> settings) {

@@ -102,7 +102,7 @@ class ValueBranchPretrainer : public Pretrainer {
   // The defaults of the objective among the settings, and then all of them in their order.
   static PretrainConfig Configure(std::span<const std::string> settings);
   static std::vector<PretrainColumn> Columns();
-  static std::optional<MeanStd> Paper(std::string_view source, std::string_view column);
+  static std::optional<PaperFigure> Paper(std::string_view source, std::string_view column);
   static std::vector<ValueTarget> Targets(const PretrainConfig& config) { return {config.target}; }
   static ArtefactHeader Announce(const PretrainConfig& config);
 

@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         msrl::report::ParseTransferFigures(text, "input");
         break;
       case 6: {
-        for (const auto& run : msrl::report::ParseSweep(text, "input").runs) {
+        for (const auto& run : msrl::PlanFromJson(text, "input").runs) {
           for (const auto& part : std::filesystem::path(run.path)) Require(part != "..");
         }
         break;

@@ -1,4 +1,4 @@
-#include "msrl/report/synthetic_runs.h"
+#include "msrl/testing/synthetic_runs.h"
 
 #include <algorithm>
 #include <fstream>
@@ -8,8 +8,11 @@
 
 #include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
+#include "msrl/env_list/env_list.h"
+#include "msrl/paper/figures.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/run/run_spec.h"
+#include "msrl/sweep/plan.h"
 
 namespace msrl::report {
 namespace {
@@ -103,50 +106,35 @@ void WriteSyntheticRun(const fs::path& folder, const SyntheticRun& run) {
 
 void WriteSyntheticSweep(const fs::path& folder, const SyntheticSweep& sweep) {
   fs::create_directories(folder);
-  Json json{{"format", "msrl-sweep"},  {"format_version", 1},
-            {"name", sweep.name},      {"msrl_version", BuildVersion()},
-            {"commit", BuildCommit()}, {"command", "msrl sweep synthetic.toml"},
-            {"few_shot", 0.25}};
-  for (const char* list : {"branches", "environments", "methods", "runs"}) {
-    json[list] = Json::array();
-  }
+  SweepPlan plan;
+  plan.name = sweep.name;
+  plan.version = BuildVersion();
+  plan.commit = BuildCommit();
+  plan.command = "msrl sweep synthetic.toml";
+  plan.seeds = sweep.seeds;
   for (const std::string& env : sweep.envs) {
-    const auto family = [&env] {
-      constexpr std::pair<const char*, const char*> kFamilies[] = {
-          {"antmaze", "AntMaze"},   {"reacher", "Reacher/Pusher"}, {"pusher", "Reacher/Pusher"},
-          {"walker2d", "Walker2d"}, {"hopper", "Hopper"},          {"humanoid", "Humanoid"}};
-      for (const auto& [prefix, name] : kFamilies) {
-        if (env.starts_with(prefix)) return std::string(name);
-      }
-      return env;
-    };
-    json["environments"].push_back({{"name", env},
-                                    {"id", env},
-                                    {"family", family()},
-                                    {"settings", Json::array()},
-                                    {"steps", sweep.steps}});
+    plan.envs.push_back({.name = env,
+                         .id = env,
+                         .family = PaperFamily(MakeEnv(env)->spec().family),
+                         .steps = sweep.steps});
   }
   for (const SyntheticMethod& method : sweep.methods) {
-    json["methods"].push_back({{"name", method.name},
-                               {"title", method.title.empty() ? method.name : method.title},
-                               {"agent", method.agent},
-                               {"role", method.role},
-                               {"paper", method.paper},
-                               {"init", ""},
-                               {"component", "branch"}});
+    plan.methods.push_back({.name = method.name,
+                            .title = method.title.empty() ? method.name : method.title,
+                            .agent = method.agent,
+                            .role = method.role,
+                            .paper = method.paper,
+                            .component = "branch"});
   }
-  for (const std::string& env : sweep.envs) {
-    for (const SyntheticMethod& method : sweep.methods) {
+  for (std::size_t env = 0; env < plan.envs.size(); ++env) {
+    for (std::size_t method = 0; method < plan.methods.size(); ++method) {
       for (const std::uint64_t seed : sweep.seeds) {
-        json["runs"].push_back({{"path", StrCat(env, "/", method.name, "/", seed)},
-                                {"env", env},
-                                {"method", method.name},
-                                {"seed", seed},
-                                {"identity", "0"}});
+        plan.runs.push_back({StrCat(sweep.envs[env], "/", plan.methods[method].name, "/", seed),
+                             env, method, seed, "", "0"});
       }
     }
   }
-  Write(folder / "sweep.json", json.dump(2) + "\n");
+  Write(folder / "sweep.json", ToJson(plan));
 }
 
 }  // namespace msrl::report

@@ -1,6 +1,6 @@
 // Run directories with made-up results, as a real run leaves them: for tests and benchmarks.
-#ifndef MSRL_REPORT_SYNTHETIC_RUNS_H_
-#define MSRL_REPORT_SYNTHETIC_RUNS_H_
+#ifndef MSRL_TESTING_SYNTHETIC_RUNS_H_
+#define MSRL_TESTING_SYNTHETIC_RUNS_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -49,4 +49,4 @@ void WriteSyntheticSweep(const std::filesystem::path& folder, const SyntheticSwe
 
 }  // namespace msrl::report
 
-#endif  // MSRL_REPORT_SYNTHETIC_RUNS_H_
+#endif  // MSRL_TESTING_SYNTHETIC_RUNS_H_
