@@ -290,6 +290,8 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
   Line("reacher", "msrl", "msrl", 2, 0.5, {.init = branch("bb", 100, 64)});
   auto items = check();
   EXPECT_EQ(items["Source environments"].ok, true);
+  EXPECT_EQ(items["Source environments"].found,
+            "sources graph-motif + micro-grid in all of 2 branches");
   EXPECT_EQ(items["Source trajectories"].ok, false);
   EXPECT_EQ(items["Source trajectories"].found, "dataset aa, bb in 2 branches");
   EXPECT_EQ(items["Source targets"].ok, true);

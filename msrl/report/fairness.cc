@@ -5,6 +5,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl::report {
@@ -160,8 +161,9 @@ FairnessItem OneVersion(const RunRecords& records) {
 
 std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysis& analysis) {
   std::vector<FairnessItem> items;
-  items.push_back(SameInBranches(records, "Source environments", "sources",
-                                 [](const ArtefactHeader& init) { return init.Made("sources"); }));
+  items.push_back(SameInBranches(
+      records, "Source environments", "sources",
+      [](const ArtefactHeader& init) { return Join(SplitAt(init.Made("sources"), ','), " + "); }));
   items.push_back(SameInBranches(records, "Source trajectories", "dataset",
                                  [](const ArtefactHeader& init) { return init.Made("dataset"); }));
   items.push_back(SameInBranches(records, "Source targets", "target",
