@@ -1,5 +1,11 @@
 # Everything we use, all in Debian's packages (scripts/install-packages); why each: docs/decisions.
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+# Random123 (Philox) is header-only and has no CMake package.
+find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)
+if(MSRL_CORE_ONLY)
+  return()
+endif()
+
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(MuJoCo REQUIRED)
 find_package(PNG REQUIRED)
@@ -19,9 +25,7 @@ if(MSRL_BUILD_BENCH)
   find_library(MSRL_OPENBLAS openblas REQUIRED)
 endif()
 
-# Random123 (Philox) is header-only and has no CMake package.
-find_path(MSRL_RANDOM123_DIR Random123/philox.h REQUIRED)
-# Nor has hnswlib in Debian.
+# hnswlib is header-only and has no CMake package in Debian.
 find_path(MSRL_HNSWLIB_DIR hnswlib/hnswlib.h REQUIRED)
 # toml++ is used header-only; its CMake package is absent in some distributions.
 find_path(MSRL_TOMLPLUSPLUS_DIR toml++/toml.h REQUIRED)

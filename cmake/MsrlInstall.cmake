@@ -1,20 +1,26 @@
-# cmake --install, and what find_package(msrl) needs.
+# cmake --install, and what find_package(msrl [COMPONENTS folder ...]) needs: every folder is a
+# component with an export file of its own, and msrlConfig.cmake knows what each stands on.
 
 include(CMakePackageConfigHelpers)
 
+set(msrl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/msrl)
 get_property(folders GLOBAL PROPERTY MSRL_INSTALLED_FOLDERS)
+set(needs "")
 foreach(folder IN LISTS folders)
-  install(TARGETS msrl_${folder} EXPORT msrlTargets)
+  install(TARGETS msrl_${folder} EXPORT msrl_${folder})
+  install(EXPORT msrl_${folder} NAMESPACE msrl:: DESTINATION ${msrl_cmake_dir})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/msrl/${folder}
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/msrl FILES_MATCHING PATTERN "*.h")
+  get_property(lower GLOBAL PROPERTY MSRL_FOLDERS_OF_${folder})
+  get_property(packages GLOBAL PROPERTY MSRL_PACKAGES_OF_${folder})
+  string(APPEND needs "set(msrl_folders_of_${folder} \"${lower}\")\n"
+                      "set(msrl_packages_of_${folder} \"${packages}\")\n")
 endforeach()
 if(TARGET msrl)
   install(TARGETS msrl)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/msrl)
 endif()
 
-set(msrl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/msrl)
-install(EXPORT msrlTargets NAMESPACE msrl:: DESTINATION ${msrl_cmake_dir})
 configure_package_config_file(cmake/msrlConfig.cmake.in ${PROJECT_BINARY_DIR}/msrlConfig.cmake
                               INSTALL_DESTINATION ${msrl_cmake_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/msrlConfigVersion.cmake

@@ -12,15 +12,10 @@ function(run)
   endif()
 endfunction()
 
-set(flags "")
-if(MSRL_SANITIZE)
-  set(flags "-fsanitize=${MSRL_SANITIZE}")
-endif()
 run(${CMAKE_COMMAND} --install ${MSRL_BUILD_DIR} --prefix ${work}/prefix)
 run(${CMAKE_COMMAND} -S ${MSRL_SOURCE_DIR}/examples -B ${work}/build -G Ninja
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${MSRL_CXX}
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${MSRL_LAUNCHER} -DCMAKE_CXX_FLAGS=${flags}
-    -DCMAKE_PREFIX_PATH=${work}/prefix)
+    -DCMAKE_CXX_COMPILER_LAUNCHER=${MSRL_LAUNCHER} -DCMAKE_PREFIX_PATH=${work}/prefix)
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/join_segments)
 run(${work}/build/search_segments ${MSRL_SOURCE_DIR}/examples/trajectories.jsonl)

@@ -32,7 +32,7 @@ bool SameValues(const StoredEpisode& a, const StoredEpisode& b) {
   return a.seed == b.seed && a.values.at("critic") == b.values.at("critic");
 }
 
-TEST(CriticValue, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
+TEST(SourceCritic, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
   CollectOptions options = Small();
   options.episodes = 40;
   int terminated = 0;
@@ -47,7 +47,7 @@ TEST(CriticValue, EveryStateHasOneAndTheEndOfATerminatedEpisodeNone) {
   EXPECT_GT(terminated, 0);
 }
 
-TEST(CriticValue, OneFunctionOfTheObservationPerFamilyAndSeed) {
+TEST(SourceCritic, OneFunctionOfTheObservationPerFamilyAndSeed) {
   const EpisodeFile file = Collect(Small(), BuiltinEnvs(), BuiltinAgents());
   EXPECT_EQ(file.attributes.at("critic_steps"), "300");
   // the other families and the number of episodes do not matter
@@ -83,7 +83,7 @@ TEST(CriticValue, OneFunctionOfTheObservationPerFamilyAndSeed) {
 }
 
 // Within episodes: what makes one instance richer than another is hidden from the agent.
-TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
+TEST(SourceCritic, TellsBetterFromWorseStatesOfAnEpisode) {
   struct Case {
     const char* family;
     int steps;
@@ -109,7 +109,7 @@ TEST(CriticValue, TellsBetterFromWorseStatesOfAnEpisode) {
   }
 }
 
-TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
+TEST(SourceCritic, GoesThroughTheFileAndIntoPretraining) {
   const auto path = std::filesystem::path(::testing::TempDir()) / "critic_value_test.h5";
   std::map<std::string, EpisodeFile> files;
   const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
@@ -132,7 +132,7 @@ TEST(CriticValue, GoesThroughTheFileAndIntoPretraining) {
   EXPECT_TRUE(std::isfinite(result.figures.at("rank_correlation")));
 }
 
-TEST(CriticValue, ShowsProgressAndNamesMistakes) {
+TEST(SourceCritic, ShowsProgressAndNamesMistakes) {
   CollectOptions options = Small();
   options.episodes = 2;
   options.sources = {"micro-grid", "graph-motif"};
