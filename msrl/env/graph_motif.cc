@@ -208,7 +208,10 @@ Sample DrawGraph(const GraphMotifConfig& config, Rng& rng) {
   rotation << std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle);
   for (Eigen::Vector2d& p : builder.position) {
     p = radius * (rotation * p);
-    p += 0.03 * Eigen::Vector2d(rng.Uniform(-1.0, 1.0), rng.Uniform(-1.0, 1.0));
+    // one after the other: the order within an argument list is the compiler's
+    const double up = rng.Uniform(-1.0, 1.0);
+    const double right = rng.Uniform(-1.0, 1.0);
+    p += 0.03 * Eigen::Vector2d(right, up);
   }
 
   const int goal = RandomInt(0, size - 1, rng);
