@@ -20,7 +20,7 @@ Eigen::Matrix2d DrawTransform(PlaneMap kind, Rng& rng) {
   constexpr PlaneMap kKinds[] = {PlaneMap::kRotation, PlaneMap::kReflection, PlaneMap::kScaling,
                                  PlaneMap::kShear};
   const PlaneMap drawn = kKinds[rng.Index(std::ssize(kKinds))];
-  if (kind == PlaneMap::kSampled) kind = drawn;
+  if (kind == PlaneMap::kDrawn) kind = drawn;
   const double angle = rng.Uniform(-std::numbers::pi, std::numbers::pi);
   const double c = std::cos(angle);
   const double s = std::sin(angle);

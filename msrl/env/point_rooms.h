@@ -15,7 +15,7 @@ inline constexpr RewardStyle kPointRewards[] = {RewardStyle::kDistance, RewardSt
 enum class RoomLayout { kOpen, kWall, kCorridor };
 constexpr auto EnumNames(RoomLayout) { return Names("open", "wall", "corridor"); }
 
-enum class PlaneMap { kNone, kRotation, kReflection, kScaling, kShear, kSampled };
+enum class PlaneMap { kNone, kRotation, kReflection, kScaling, kShear, kDrawn };
 constexpr auto EnumNames(PlaneMap) {
   return Names("none", "rotation", "reflection", "scaling", "shear", kSampled);
 }
