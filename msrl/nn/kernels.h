@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "msrl/nn/graph_kernels.h"
+
 namespace msrl {
 
 enum class Activation { kIdentity, kRelu, kTanh, kElu, kSilu };
@@ -71,6 +73,7 @@ struct Kernels {
   void (*tanh)(const float* x, float* y, std::size_t n);
   // Every 16 random words make 16 standard normal numbers.
   void (*normals)(const std::uint32_t* words, float* out, std::size_t blocks);
+  GraphKernels graph;
 };
 
 const Kernels& PortableKernels();

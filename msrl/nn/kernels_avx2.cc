@@ -1,6 +1,6 @@
 // The kernels for processors with AVX2 and FMA; the build sets the flags for this file only. It
 // includes nothing that other files could share compiled code with.
-#include "msrl/nn/kernels_body.h"
+#include "msrl/nn/graph_kernels_body.h"
 
 namespace msrl::internal {
 

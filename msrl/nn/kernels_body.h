@@ -489,11 +489,6 @@ void Normals(const std::uint32_t* words, float* out, std::size_t blocks) {
   }
 }
 
-constexpr Kernels MakeKernels(const char* name) {
-  return {name,         Gemm,   Activate, ActivateBackward, Adam,   Polyak,
-          SumOfSquares, ExpAll, LogAll,   TanhAll,          Normals};
-}
-
 }  // namespace
 }  // namespace msrl::internal
 

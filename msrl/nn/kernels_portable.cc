@@ -1,5 +1,5 @@
 // The kernels for any processor, and the choice between them.
-#include "msrl/nn/kernels_body.h"
+#include "msrl/nn/graph_kernels_body.h"
 
 namespace msrl::internal {
 

@@ -41,7 +41,7 @@ void NormaliseColumns(int width, int batch, int stride, const float* scale, cons
   for (int b = 0; b < batch; ++b) {
     Eigen::Map<Array> column(z + static_cast<std::ptrdiff_t>(b) * stride, width);
     column -= column.mean();
-    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + Mlp::kNormEpsilon);
+    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + MlpFunction::kNormEpsilon);
     column *= inv_std[b];
     Eigen::Map<Array>(u + static_cast<std::ptrdiff_t>(b) * stride, width) = column * gain + offset;
   }
@@ -49,10 +49,10 @@ void NormaliseColumns(int width, int batch, int stride, const float* scale, cons
 
 // d holds d loss / d u and becomes d loss / d z.
 void NormaliseBackward(int width, int batch, int stride, const float* scale, const float* normal,
-                       const float* inv_std, float* d, float* d_scale, float* d_shift) {
+                       const float* inv_std, float* d, float* d_scale, float* d_shift, bool add) {
   using Array = Eigen::ArrayXf;
   const Eigen::Map<const Array> gain(scale, width);
-  if (d_scale != nullptr) {
+  if (d_scale != nullptr && !add) {
     Eigen::Map<Array>(d_scale, width).setZero();
     Eigen::Map<Array>(d_shift, width).setZero();
   }
@@ -128,6 +128,8 @@ MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : spec_(spec), max_batch_(m
     return start;
   };
   std::size_t widest = 0;
+  int most_rows = spec.output;
+  for (const int width : spec.hidden) most_rows = std::max(most_rows, width);
   input_ = take(batch * spec.input * spec.members);
   for (int member = 0; member < spec.members; ++member) {
     for (const int width : spec.hidden) {
@@ -143,11 +145,12 @@ MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : spec_(spec), max_batch_(m
   }
   output_ = take(batch * spec.output * spec.members);
   d_output_ = take(batch * spec.output * spec.members);
+  row_sum_ = take(static_cast<std::size_t>(most_rows));
   for (std::size_t& delta : delta_) delta = take(widest);
   buffer_.resize(end);
 }
 
-Mlp::Mlp(MlpSpec spec) : spec_(std::move(spec)) {
+MlpFunction::MlpFunction(MlpSpec spec) : spec_(std::move(spec)) {
   RequireValid(spec_);
   std::vector<NamedTensor> tensors;
   const auto take = [this, &tensors](std::string name, int rows, int columns) {
@@ -176,18 +179,23 @@ Mlp::Mlp(MlpSpec spec) : spec_(std::move(spec)) {
       tensors_.push_back(std::move(tensor));
     }
   }
-  parameters_.resize(member_size_ * spec_.members);
+}
+
+void MlpFunction::Clear(std::span<float> parameters) const {
+  MSRL_CHECK_EQ(parameters.size(), parameter_count());
+  std::fill(parameters.begin(), parameters.end(), 0.0F);
   for (int member = 0; member < spec_.members; ++member) {
     for (const Layer& layer : layers_) {
       if (layer.scale == 0) continue;
-      std::fill_n(parameters_.data() + member * member_size_ + layer.scale, layer.out, 1.0F);
+      std::fill_n(parameters.data() + member * member_size_ + layer.scale, layer.out, 1.0F);
     }
   }
 }
 
-void Mlp::Init(Rng& rng, const MlpInit& init) {
+void MlpFunction::Init(std::span<float> parameters, Rng& rng, const MlpInit& init) const {
+  MSRL_CHECK_EQ(parameters.size(), parameter_count());
   for (int member = 0; member < spec_.members; ++member) {
-    float* const base = parameters_.data() + member * member_size_;
+    float* const base = parameters.data() + member * member_size_;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Layer& layer = layers_[l];
       const bool last = l + 1 == layers_.size();
@@ -210,11 +218,8 @@ void Mlp::Init(Rng& rng, const MlpInit& init) {
   }
 }
 
-ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape) const {
-  return Forward(input, tape, {0, spec_.members});
-}
-
-ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRange members) const {
+ConstMatrixMap MlpFunction::Forward(std::span<const float> parameters, const ConstMatrixRef& input,
+                                    MlpTape& tape, MemberRange members) const {
   const internal::FlushDenormals flush;
   const auto batch = static_cast<int>(input.cols());
   MSRL_CHECK(
@@ -223,6 +228,7 @@ ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRa
   MSRL_CHECK(batch >= 1 && batch <= tape.max_batch_, "batch is ", batch, ", tape is for ",
              tape.max_batch_);
   MSRL_CHECK(tape.spec_ == spec_, "a tape of another spec");
+  MSRL_CHECK_EQ(parameters.size(), parameter_count());
   tape.own_inputs_ = input.rows() != spec_.input;
   MSRL_CHECK(!tape.own_inputs_ || input.rows() == spec_.input * members.count, "input has ",
              input.rows(), " rows, spec.input is ", spec_.input);
@@ -235,7 +241,7 @@ ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRa
   const int output_rows = spec_.output * members.count;
   for (int i = 0; i < members.count; ++i) {
     const int member = members.first + i;
-    const float* const base = parameters_.data() + member * member_size_;
+    const float* const base = parameters.data() + member * member_size_;
     const float* in = tape.own_inputs_ ? x + static_cast<std::ptrdiff_t>(i) * spec_.input : x;
     Eigen::Index in_stride = input.rows();
     for (std::size_t l = 0; l < layers_.size(); ++l) {
@@ -280,24 +286,7 @@ ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRa
   return {y, output_rows, batch};
 }
 
-void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape,
-                   std::span<float> gradients) const {
-  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
-  DoBackward(d_output, tape, gradients, 0, nullptr);
-}
-
-void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
-                   int first_row, MatrixRef d_input) const {
-  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
-  DoBackward(d_output, tape, gradients, first_row, &d_input);
-}
-
-void Mlp::InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first_row,
-                        MatrixRef d_input) const {
-  DoBackward(d_output, tape, {}, first_row, &d_input);
-}
-
-ConstStridedMap Mlp::LastHidden(const MlpTape& tape) const {
+ConstStridedMap MlpFunction::LastHidden(const MlpTape& tape) const {
   MSRL_CHECK(spec_.members == 1 && !spec_.hidden.empty(), "no one last hidden layer");
   MSRL_CHECK(tape.spec_ == spec_ && tape.batch_ > 0, "no forward pass with this tape");
   const MlpTape::Layer& cache = tape.layers_.back();
@@ -305,28 +294,28 @@ ConstStridedMap Mlp::LastHidden(const MlpTape& tape) const {
           Eigen::OuterStride<>(cache.stride)};
 }
 
-void Mlp::BackwardWithHidden(const ConstMatrixRef& d_output, const ConstMatrixRef& d_hidden,
-                             MlpTape& tape, std::span<float> gradients) const {
-  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
-  MSRL_CHECK(spec_.members == 1 && !spec_.hidden.empty(), "no one last hidden layer");
-  MSRL_CHECK(d_hidden.rows() == spec_.hidden.back() && d_hidden.cols() == tape.batch_,
-             "d_hidden is ", d_hidden.rows(), " x ", d_hidden.cols());
-  DoBackward(d_output, tape, gradients, 0, nullptr, &d_hidden);
-}
-
-void Mlp::DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
-                     int first_row, MatrixRef* d_input, const ConstMatrixRef* d_hidden) const {
+void MlpFunction::Backward(std::span<const float> parameters, const ConstMatrixRef& d_output,
+                           MlpTape& tape, const Gradients& to) const {
   const internal::FlushDenormals flush;
   const MemberRange members = tape.members_;
   const int output_rows = spec_.output * members.count;
   MSRL_CHECK(d_output.rows() == output_rows && d_output.cols() == tape.batch_, "d_output is ",
              d_output.rows(), " x ", d_output.cols(), ", the output was ", output_rows, " x ",
              tape.batch_);
-  if (d_input != nullptr) {
+  MSRL_CHECK_EQ(parameters.size(), parameter_count());
+  MSRL_CHECK(to.parameters.empty() || to.parameters.size() == parameters.size(), "gradients are ",
+             to.parameters.size(), ", parameters ", parameters.size());
+  if (to.d_input != nullptr) {
+    const MatrixRef& d_input = *to.d_input;
     const Eigen::Index blocks = tape.own_inputs_ ? members.count : 1;
-    MSRL_CHECK(d_input->cols() == tape.batch_ && d_input->rows() % blocks == 0 && first_row >= 0 &&
-                   first_row + d_input->rows() / blocks <= spec_.input,
-               "d_input is ", d_input->rows(), " x ", d_input->cols(), " from row ", first_row);
+    MSRL_CHECK(d_input.cols() == tape.batch_ && d_input.rows() % blocks == 0 && to.first_row >= 0 &&
+                   to.first_row + d_input.rows() / blocks <= spec_.input,
+               "d_input is ", d_input.rows(), " x ", d_input.cols(), " from row ", to.first_row);
+  }
+  if (to.d_hidden != nullptr) {
+    MSRL_CHECK(spec_.members == 1 && !spec_.hidden.empty(), "no one last hidden layer");
+    MSRL_CHECK(to.d_hidden->rows() == spec_.hidden.back() && to.d_hidden->cols() == tape.batch_,
+               "d_hidden is ", to.d_hidden->rows(), " x ", to.d_hidden->cols());
   }
   const float* d = d_output.data();
   Eigen::Index d_stride = d_output.outerStride();
@@ -338,23 +327,23 @@ void Mlp::DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<fl
     d = copy;
     d_stride = output_rows;
   }
-  if (!gradients.empty() && members.count < spec_.members) {
-    std::fill(gradients.begin(), gradients.end(), 0.0F);
+  if (!to.add_parameters && members.count < spec_.members) {
+    std::fill(to.parameters.begin(), to.parameters.end(), 0.0F);
   }
   for (int i = 0; i < members.count; ++i) {
     const int member = members.first + i;
-    float* const part = gradients.empty() ? nullptr : gradients.data() + member * member_size_;
-    BackwardMember(member, d + static_cast<std::ptrdiff_t>(i) * spec_.output, d_stride, tape, part,
-                   first_row, d_input, d_hidden);
+    float* const part =
+        to.parameters.empty() ? nullptr : to.parameters.data() + member * member_size_;
+    BackwardMember(parameters.data() + member * member_size_, member,
+                   d + static_cast<std::ptrdiff_t>(i) * spec_.output, d_stride, tape, part, to);
   }
 }
 
-void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
-                         float* gradients, int first_row, MatrixRef* d_input,
-                         const ConstMatrixRef* d_hidden) const {
+void MlpFunction::BackwardMember(const float* base, int member, const float* d_output,
+                                 Eigen::Index d_stride, MlpTape& tape, float* gradients,
+                                 const Gradients& to) const {
   const int batch = tape.batch_;
   const int position = member - tape.members_.first;  // among those of the forward pass
-  const float* const base = parameters_.data() + member * member_size_;
   const MlpTape::Layer* const caches = tape.layers_.data() + member * spec_.hidden.size();
   const float* x = tape.At(tape.input_);
   Eigen::Index x_stride = spec_.input;
@@ -377,8 +366,13 @@ void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_strid
       d_weight.b_col = 1;
       d_weight.c = gradients + layer.weight;
       d_weight.c_col = layer.out;
-      d_weight.row_sum = gradients + layer.bias;
+      d_weight.accumulate = to.add_parameters;
+      d_weight.row_sum = to.add_parameters ? tape.At(tape.row_sum_) : gradients + layer.bias;
       ActiveKernels().gemm(d_weight);
+      if (to.add_parameters) {
+        Eigen::Map<Eigen::ArrayXf>(gradients + layer.bias, layer.out) +=
+            Eigen::Map<const Eigen::ArrayXf>(d_weight.row_sum, layer.out);
+      }
     }
     // W^T delta, of the wanted input rows only
     GemmArgs down;
@@ -389,13 +383,13 @@ void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_strid
     down.b = delta;
     down.b_col = d_stride;
     if (l == 0) {
-      if (d_input == nullptr) return;
+      if (to.d_input == nullptr) return;
       const bool own = tape.own_inputs_;
-      down.m = static_cast<int>(d_input->rows()) / (own ? tape.members_.count : 1);
-      down.a = base + layer.weight + static_cast<std::ptrdiff_t>(first_row) * layer.out;
-      down.c = d_input->data() + (own ? static_cast<std::ptrdiff_t>(position) * down.m : 0);
-      down.c_col = d_input->outerStride();
-      down.accumulate = !own && position > 0;
+      down.m = static_cast<int>(to.d_input->rows()) / (own ? tape.members_.count : 1);
+      down.a = base + layer.weight + static_cast<std::ptrdiff_t>(to.first_row) * layer.out;
+      down.c = to.d_input->data() + (own ? static_cast<std::ptrdiff_t>(position) * down.m : 0);
+      down.c_col = to.d_input->outerStride();
+      down.accumulate = to.add_input || (!own && position > 0);
       ActiveKernels().gemm(down);
       return;
     }
@@ -409,9 +403,9 @@ void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_strid
     down.c_col = cache.stride;
     down.epilogue = fused ? Epilogue::kReluGate : Epilogue::kNone;
     down.gate = tape.At(cache.active);
-    if (d_hidden != nullptr && l + 1 == layers_.size()) {
+    if (to.d_hidden != nullptr && l + 1 == layers_.size()) {
       Eigen::Map<Eigen::MatrixXf, 0, Eigen::OuterStride<>>(
-          d, below.out, batch, Eigen::OuterStride<>(cache.stride)) = *d_hidden;
+          d, below.out, batch, Eigen::OuterStride<>(cache.stride)) = *to.d_hidden;
       down.accumulate = true;
     }
     ActiveKernels().gemm(down);
@@ -435,15 +429,51 @@ void Mlp::BackwardMember(int member, const float* d_output, Eigen::Index d_strid
       }
       ActiveKernels().activate_backward(spec_.activation, from, d, size);
       if (spec_.layer_norm) {
-        NormaliseBackward(below.out, batch, cache.stride, base + below.scale, tape.At(cache.before),
-                          tape.At(cache.inv_std), d,
-                          gradients == nullptr ? nullptr : gradients + below.scale,
-                          gradients == nullptr ? nullptr : gradients + below.shift);
+        NormaliseBackward(
+            below.out, batch, cache.stride, base + below.scale, tape.At(cache.before),
+            tape.At(cache.inv_std), d, gradients == nullptr ? nullptr : gradients + below.scale,
+            gradients == nullptr ? nullptr : gradients + below.shift, to.add_parameters);
       }
     }
     delta = d;
     d_stride = cache.stride;
   }
+}
+
+Mlp::Mlp(MlpSpec spec) : function_(std::move(spec)), parameters_(function_.parameter_count()) {
+  function_.Clear(parameters_);
+}
+
+ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape) const {
+  return Forward(input, tape, {0, spec().members});
+}
+
+ConstMatrixMap Mlp::Forward(const ConstMatrixRef& input, MlpTape& tape, MemberRange members) const {
+  return function_.Forward(parameters_, input, tape, members);
+}
+
+void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape,
+                   std::span<float> gradients) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  function_.Backward(parameters_, d_output, tape, {.parameters = gradients});
+}
+
+void Mlp::Backward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
+                   int first_row, MatrixRef d_input) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  function_.Backward(parameters_, d_output, tape,
+                     {.parameters = gradients, .first_row = first_row, .d_input = &d_input});
+}
+
+void Mlp::InputGradient(const ConstMatrixRef& d_output, MlpTape& tape, int first_row,
+                        MatrixRef d_input) const {
+  function_.Backward(parameters_, d_output, tape, {.first_row = first_row, .d_input = &d_input});
+}
+
+void Mlp::BackwardWithHidden(const ConstMatrixRef& d_output, const ConstMatrixRef& d_hidden,
+                             MlpTape& tape, std::span<float> gradients) const {
+  MSRL_CHECK_EQ(gradients.size(), parameters_.size());
+  function_.Backward(parameters_, d_output, tape, {.parameters = gradients, .d_hidden = &d_hidden});
 }
 
 }  // namespace msrl

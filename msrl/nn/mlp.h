@@ -88,7 +88,7 @@ class MlpTape {
   int max_batch() const { return max_batch_; }
 
  private:
-  friend class Mlp;
+  friend class MlpFunction;
 
   struct Layer {
     int stride = 0;           // floats from one column to the next
@@ -105,26 +105,75 @@ class MlpTape {
   MemberRange members_{0, 0};
   bool own_inputs_ = false;
   std::vector<Layer> layers_;  // hidden layers, member by member
-  std::size_t input_ = 0, output_ = 0, d_output_ = 0, delta_[2] = {0, 0};
+  std::size_t input_ = 0, output_ = 0, d_output_ = 0, row_sum_ = 0, delta_[2] = {0, 0};
   FloatBuffer buffer_;
+};
+
+// The passes of a network whose parameters lie elsewhere, in one buffer of parameter_count()
+// values; Mlp below owns its buffer, StaticGraph keeps it among others.
+class MlpFunction {
+ public:
+  static constexpr float kNormEpsilon = 1e-5F;  // added to the variance in layer norm
+
+  explicit MlpFunction(MlpSpec spec);
+
+  const MlpSpec& spec() const { return spec_; }
+  std::size_t parameter_count() const { return member_size_ * spec_.members; }
+  // All members one after the other; in each, layer by layer: weight, bias, norm scale, norm shift.
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+
+  // Norm scales one, everything else zero.
+  void Clear(std::span<float> parameters) const;
+  void Init(std::span<float> parameters, Rng& rng, const MlpInit& init) const;
+
+  // As those of Mlp.
+  ConstMatrixMap Forward(std::span<const float> parameters, const ConstMatrixRef& input,
+                         MlpTape& tape, MemberRange members) const;
+  ConstStridedMap LastHidden(const MlpTape& tape) const;
+
+  struct Gradients {
+    std::span<float> parameters = {};  // or empty: not wanted
+    bool add_parameters = false;       // to what is there, instead of overwriting it
+    int first_row = 0;                 // of the input
+    MatrixRef* d_input = nullptr;      // or null: not wanted
+    bool add_input = false;
+    const ConstMatrixRef* d_hidden = nullptr;  // of a loss that sees the last hidden layer besides
+  };
+  void Backward(std::span<const float> parameters, const ConstMatrixRef& d_output, MlpTape& tape,
+                const Gradients& to) const;
+
+ private:
+  // Offsets in one member's parameters.
+  struct Layer {
+    int in = 0, out = 0;
+    std::size_t weight = 0, bias = 0, scale = 0, shift = 0;
+  };
+
+  void BackwardMember(const float* base, int member, const float* d_output, Eigen::Index d_stride,
+                      MlpTape& tape, float* gradients, const Gradients& to) const;
+
+  MlpSpec spec_;
+  std::vector<Layer> layers_;
+  std::size_t member_size_ = 0;
+  std::vector<NamedTensor> tensors_;
 };
 
 class Mlp {
  public:
-  static constexpr float kNormEpsilon = 1e-5F;  // added to the variance in layer norm
+  static constexpr float kNormEpsilon = MlpFunction::kNormEpsilon;
 
   // Parameters are zero (norm scales one) until Init() or until they are filled in.
   explicit Mlp(MlpSpec spec);
 
-  const MlpSpec& spec() const { return spec_; }
-  void Init(Rng& rng, const MlpInit& init = {});
+  const MlpSpec& spec() const { return function_.spec(); }
+  void Init(Rng& rng, const MlpInit& init = {}) { function_.Init(parameters_, rng, init); }
 
   // All members one after the other; in each, layer by layer: weight, bias, norm scale, norm shift.
   // Starts at a cache line; no padding.
   std::span<float> parameters() { return parameters_; }
   std::span<const float> parameters() const { return parameters_; }
   std::size_t parameter_count() const { return parameters_.size(); }
-  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  const std::vector<NamedTensor>& tensors() const { return function_.tensors(); }
 
   // Outputs of all members for a batch: (members * output) x batch, member by member. The view is
   // valid until the tape's next forward pass. The input has spec.input rows for all members, or
@@ -135,7 +184,7 @@ class Mlp {
 
   // The last hidden layer of one network (members = 1), hidden.back() x batch, after Forward() with
   // this tape; valid until the tape's next forward pass.
-  ConstStridedMap LastHidden(const MlpTape& tape) const;
+  ConstStridedMap LastHidden(const MlpTape& tape) const { return function_.LastHidden(tape); }
 
   // Gradients of a loss with d loss / d output = d_output (shape of the output), after Forward()
   // with this tape and unchanged parameters. The gradients (parameter_count() values, those of
@@ -152,23 +201,7 @@ class Mlp {
                           MlpTape& tape, std::span<float> gradients) const;
 
  private:
-  // Offsets in one member's parameters.
-  struct Layer {
-    int in = 0, out = 0;
-    std::size_t weight = 0, bias = 0, scale = 0, shift = 0;
-  };
-
-  void BackwardMember(int member, const float* d_output, Eigen::Index d_stride, MlpTape& tape,
-                      float* gradients, int first_row, MatrixRef* d_input,
-                      const ConstMatrixRef* d_hidden) const;
-  void DoBackward(const ConstMatrixRef& d_output, MlpTape& tape, std::span<float> gradients,
-                  int first_row, MatrixRef* d_input,
-                  const ConstMatrixRef* d_hidden = nullptr) const;
-
-  MlpSpec spec_;
-  std::vector<Layer> layers_;
-  std::size_t member_size_ = 0;
-  std::vector<NamedTensor> tensors_;
+  MlpFunction function_;
   FloatBuffer parameters_;
 };
 
