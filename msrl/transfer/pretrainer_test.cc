@@ -146,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(All, PretrainerContract, ::testing::ValuesIn([] {
                            for (const PretrainerEntry& e : Pretrainers()) kinds.push_back(e.kind);
                            return kinds;
                          }()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& which) {
+                           std::string name = which.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
