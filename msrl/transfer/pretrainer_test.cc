@@ -1,6 +1,7 @@
 #include "msrl/transfer/pretrainer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +25,7 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     checkpoint_ = std::filesystem::path(::testing::TempDir()) /
-                  StrCat("pretrainer_test_", GetParam(), ".safetensors");
+                  StrCat("pretrainer_test_", GetParam(), "_", getpid(), ".safetensors");
     std::filesystem::remove(checkpoint_);
     for (const Split split : EnumValues<Split>()) {
       CollectOptions options;
