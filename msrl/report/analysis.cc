@@ -68,7 +68,7 @@ void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& ana
     task.few_shot_steps = analysis.few_shot * static_cast<double>(task.steps);
     if (!task.Normalised(0.0)) {
       analysis.problems.push_back(
-          {env.name, "no random and reference return: normalised scores are left out"});
+          {env.name, "no random and reference return: raw returns instead of normalised scores"});
     }
     analysis.tasks.push_back(std::move(task));
   }
@@ -115,7 +115,8 @@ void ScoreRuns(const RunRecords& records, Analysis& analysis) {
     const std::vector<CurvePoint> curve = ReturnCurve(run);
     const double window = analysis.few_shot * static_cast<double>(run.facts.spec.steps);
     // beyond the window a run may still be going on
-    if (const auto area = MeanOverWindow(curve, window)) score.auc = task.Normalised(*area);
+    score.few_shot_return = MeanOverWindow(curve, window);
+    if (score.few_shot_return) score.auc = task.Normalised(*score.few_shot_return);
     if (run.finished()) {
       score.final_return = curve.back().value;
       score.final_normalised = task.Normalised(curve.back().value);
@@ -142,13 +143,9 @@ void ScoreAgainstBest(Analysis& analysis) {
   }
   for (RunScore& score : analysis.scores) {
     const TaskInfo& task = analysis.Task(score.task);
-    const std::vector<CurvePoint> curve = ReturnCurve(*score.run);
-    const double window = analysis.few_shot * static_cast<double>(score.run->facts.spec.steps);
-    if (const auto area = MeanOverWindow(curve, window)) {
-      score.paper_style = task.PaperStyle(*area);
-    }
+    if (score.few_shot_return) score.paper_style = task.PaperStyle(*score.few_shot_return);
     if (task.threshold_return) {
-      score.threshold_step = StepsToThreshold(curve, *task.threshold_return);
+      score.threshold_step = StepsToThreshold(ReturnCurve(*score.run), *task.threshold_return);
     }
   }
 }
@@ -287,6 +284,12 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
   return cells;
 }
 
+// Of a policy that was not run: what it was measured to get in the task.
+std::optional<double> MeasuredReturn(const Analysis& analysis, const TaskInfo& task, int method) {
+  if (!analysis.methods[static_cast<std::size_t>(method)].measured) return std::nullopt;
+  return analysis.Method(method).agent == "random" ? task.random_return : task.still_return;
+}
+
 void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap) {
   Scores finals = Collect(analysis, &RunScore::final_normalised);
   Scores paper_style = Collect(analysis, &RunScore::paper_style);
@@ -296,8 +299,7 @@ void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap)
     // a policy that was not run: one value per task
     for (std::size_t t = 0; measured && t < analysis.tasks.size(); ++t) {
       const TaskInfo& task = analysis.tasks[t];
-      const auto value =
-          analysis.Method(m).agent == "random" ? task.random_return : task.still_return;
+      const auto value = MeasuredReturn(analysis, task, m);
       const auto add = [&](Scores& scores, const std::optional<double>& score) {
         if (score) scores[t][static_cast<std::size_t>(m)].Add(0, *score);
       };
@@ -319,6 +321,28 @@ void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap)
                              .paper_style = columns(paper_style, /*with_paper=*/true),
                              .success = RateColumns(analysis, success, m),
                              .threshold = ThresholdColumns(analysis, m)});
+  }
+}
+
+void AddRawReturns(Analysis& analysis) {
+  const Scores few_shot = Collect(analysis, &RunScore::few_shot_return);
+  const Scores finals = Collect(analysis, &RunScore::final_return);
+  for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
+    const TaskInfo& task = analysis.Task(t);
+    if (task.Normalised(0.0)) continue;
+    for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
+      const auto cell = [&](const Scores& scores) -> std::optional<ScoreCell> {
+        if (const auto value = MeasuredReturn(analysis, task, m)) return ScoreCell{.mean = *value};
+        const SeedScores& found = At(scores, t, m);
+        if (found.empty()) return std::nullopt;
+        const MeanStd over_seeds = MeanAndStd(found.values());
+        ScoreCell made{.mean = over_seeds.mean, .n = found.n()};
+        if (made.n > 1) made.std = over_seeds.std;
+        return made;
+      };
+      const RawReturns entry{t, m, cell(few_shot), cell(finals)};
+      if (entry.few_shot || entry.final_return) analysis.raw_returns.push_back(entry);
+    }
   }
 }
 
@@ -541,6 +565,7 @@ Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
   ScoreAgainstBest(analysis);
   const Scores auc = Collect(analysis, &RunScore::auc);
   MakeRows(analysis, auc, options.bootstrap);
+  AddRawReturns(analysis);
   std::map<int, MeanBands> bands;
   BootstrapOptions expanded = options.bootstrap;
   expanded.expanded = true;

@@ -47,8 +47,9 @@ struct RunScore {
   const RunRecord* run = nullptr;
   int task = 0;
   int method = 0;
-  std::optional<double> auc = {}, paper_style = {}, final_return = {}, final_normalised = {},
-                        success = {};
+  // The few-shot return is what the AUC is before it is normalised.
+  std::optional<double> few_shot_return = {}, auc = {}, paper_style = {}, final_return = {},
+                        final_normalised = {}, success = {};
   std::optional<std::int64_t> threshold_step = {};  // empty for a finished run: never reached
 
   std::uint64_t seed() const { return run->facts.spec.seed; }
@@ -75,6 +76,12 @@ struct MethodRow {
   std::vector<std::optional<ScoreCell>> auc = {}, final_return = {}, paper_style = {};
   std::vector<std::optional<RateCell>> success = {};
   std::vector<std::optional<ThresholdSummary>> threshold = {};
+};
+
+// A method in a task whose returns cannot be normalised, in the task's own unit.
+struct RawReturns {
+  int task = 0, method = 0;
+  std::optional<ScoreCell> few_shot = {}, final_return = {};  // mean, std and n only
 };
 
 struct CurveOfSeed {
@@ -137,6 +144,7 @@ struct Analysis {
   std::vector<std::string> families = {};  // the paper's first, in its order
   std::vector<RunScore> scores = {};       // in the order of the records
   std::vector<MethodRow> rows = {};  // of every method; columns are families, then the average
+  std::vector<RawReturns> raw_returns = {};
   std::vector<Curve> curves = {};
   std::vector<GainEntry> gains = {};
   std::vector<ImprovementEntry> improvements = {};

@@ -116,6 +116,12 @@ class Document {
                       {"env", Task(entry.task)},    {"p", entry.probability},
                       {"low", Low(entry.interval)}, {"high", High(entry.interval)}};
         });
+    json["raw_returns"] = List(analysis_.raw_returns, [this](const RawReturns& entry) {
+      return Json{{"env", Task(entry.task)},
+                  {"method", Method(entry.method)},
+                  {"few_shot", CellJson(entry.few_shot)},
+                  {"final", CellJson(entry.final_return)}};
+    });
     json["gains"] = List(analysis_.gains, [this](const GainEntry& entry) {
       return Json{{"env", Task(entry.task)},
                   {"a", Method(entry.of.a)},
@@ -221,6 +227,7 @@ class Document {
       row["state"] = StateName(run.status.state);
       row["step"] = run.status.step;
       row["steps"] = run.facts.spec.steps;
+      row["few_shot_return"] = Value(score.few_shot_return);
       row["few_shot_auc"] = Value(score.auc);
       row["few_shot_auc_paper_style"] = Value(score.paper_style);
       row["final_return"] = Value(score.final_return);
@@ -418,8 +425,9 @@ std::vector<std::string> WriteCsv(const fs::path& folder, const RunRecords& reco
     names.emplace_back(name);
   };
   write("runs.csv",
-        "path,env,method,seed,state,step,steps,few_shot_auc,few_shot_auc_paper_style,final_return,"
-        "final_normalised,success_rate,steps_to_threshold,parameters,seconds,commit",
+        "path,env,method,seed,state,step,steps,few_shot_return,few_shot_auc,"
+        "few_shot_auc_paper_style,final_return,final_normalised,success_rate,steps_to_threshold,"
+        "parameters,seconds,commit",
         document.Runs());
   write("evaluations.csv", "env,method,seed,step,return,normalised_return,success_rate",
         document.Evaluations());

@@ -227,6 +227,15 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
              "which is normalised in its own way."),
       &MethodRow::auc, ScoreText, [](const std::string& role) { return role != "control"; }));
   tables.push_back(ListOf(
+      "Raw returns",
+      "Of tasks without a random and a reference return, in their own unit: mean ± std over seeds "
+      "of the mean over the few-shot window and of the last evaluation.",
+      {"task", "method", "few-shot", "final"}, analysis.raw_returns,
+      [&](const RawReturns& entry) -> Line {
+        return {analysis.TaskName(entry.task), analysis.Method(entry.method).title,
+                ScoreText(entry.few_shot), ScoreText(entry.final_return)};
+      }));
+  tables.push_back(ListOf(
       "Transfer gain, in words",
       "Gain in few-shot AUC, paired by seeds, with 95 % interval. Clear: the interval leaves out 0 "
       "(at least 5 pairs).",

@@ -136,6 +136,40 @@ TEST_F(ReportOutputTest, TablesOfTheTerminal) {
   EXPECT_EQ(ProblemText(records_, analysis_), "runs: 15 finished\n");
 }
 
+TEST_F(ReportOutputTest, TasksWithoutReferenceReturnsHaveRawOnes) {
+  EXPECT_TRUE(analysis_.raw_returns.empty());
+  for (RunRecord& run : records_.runs) run.facts.reference_return.reset();
+  records_.runs[0].facts.random_return = -50.0;
+  records_.runs[0].status.state = RunState::kRunning;  // sac's seed 1
+  analysis_ = Analyse(records_, EnvRegistry());        // nobody else knows the returns
+  std::vector<std::vector<std::string>> rows;
+  for (const Table& table : MakeTables(records_, analysis_, fairness_)) {
+    if (table.title == "Raw returns") rows = table.rows;
+    EXPECT_NE(table.title, "Normalised few-shot AUC");
+  }
+  // step 125 is the middle of the window; seeds add 1 to 5
+  const std::vector<std::vector<std::string>> expected{
+      {"reacher", kHostile, "-34.50 ±1.58", "-16.50 ±1.29"},
+      {"reacher", "scratch", "-34.50 ±1.58", "-17.00 ±1.58"},
+      {"reacher", "msrl", "-34.50 ±1.58", "-17.00 ±1.58"},
+      {"reacher", "Random actions", "-50.00", "-50.00"}};
+  EXPECT_EQ(rows, expected);
+  EXPECT_NE(ProblemText(records_, analysis_).find("raw returns instead"), std::string::npos);
+
+  const auto json = nlohmann::json::parse(ToPageData(records_, analysis_, fairness_, {}, {}));
+  ASSERT_EQ(json["raw_returns"].size(), 4u);
+  EXPECT_EQ(json["raw_returns"][1]["method"], "scratch");
+  EXPECT_EQ(json["raw_returns"][1]["few_shot"]["mean"], -34.5);
+  EXPECT_EQ(json["raw_returns"][0]["final"]["n"], 4);
+  WriteCsv(folder_ / "csv", records_, analysis_, fairness_);
+  std::ifstream in(folder_ / "csv" / "runs.csv");
+  std::string header, first;
+  std::getline(in, header);
+  std::getline(in, first);
+  EXPECT_NE(header.find(",steps,few_shot_return,few_shot_auc,"), std::string::npos) << header;
+  EXPECT_NE(first.find(",1000,-36.5,,"), std::string::npos) << first;
+}
+
 TEST_F(ReportOutputTest, PageDataIsWholeAndInert) {
   Exhibits exhibits = CollectExhibits(records_, analysis_, BuiltinRegistries());
   // made-up runs have no checkpoints: said, not failed
