@@ -343,7 +343,7 @@ void ReadFoundRuns(RunRecords& records) {
   }
   if (found.empty()) {
     throw UserError(StrCat("no run below ", records.folder.string(),
-                           "; make some with msrl sweep or msrl train"));
+                           "; the commands sweep and train make some"));
   }
 }
 
@@ -355,8 +355,9 @@ void NoteUnfinished(RunRecords& records) {
           {run.path,
            StrCat("failed: ", run.status.message.empty() ? "no message" : run.status.message)});
     } else if (run.status.state == RunState::kInterrupted) {
-      records.problems.push_back({run.path, StrCat("stopped at step ", run.status.step, " of ",
-                                                   run.facts.spec.steps, "; msrl resume goes on")});
+      records.problems.push_back(
+          {run.path, StrCat("stopped at step ", run.status.step, " of ", run.facts.spec.steps,
+                            "; the command resume goes on")});
     }
   }
 }

@@ -21,7 +21,7 @@ const PretrainerEntry& FindPretrainer(std::string_view kind) {
     known.push_back(entry.kind);
   }
   throw UserError(StrCat("unknown kind of pretraining '", kind, "'", DidYouMean(kind, known),
-                         " (see msrl pretrain --list)"));
+                         " (see pretrain --list)"));
 }
 
 }  // namespace msrl
