@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "msrl/builtin/builtin.h"
 #include "msrl/core/rng.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/report/analysis.h"
@@ -77,9 +78,9 @@ int main(int argc, char** argv) {
   const double begin = Seconds();
   Make(folder, runs);
   const double made = Seconds();
-  const RunRecords records = msrl::report::ReadRunRecords(folder);
+  const RunRecords records = msrl::report::ReadRunRecords(folder, msrl::BuiltinAgents());
   const double read = Seconds();
-  const Analysis analysis = msrl::report::Analyse(records, msrl::BuiltinEnvs());
+  const Analysis analysis = msrl::report::Analyse(records, msrl::BuiltinRegistries());
   const double analysed = Seconds();
   const auto fairness = msrl::report::CheckFairness(records, analysis);
   std::size_t bytes = 0;

@@ -13,6 +13,11 @@
 namespace msrl {
 namespace {
 
+AgentEntry MeasuredAs(std::optional<MeasuredReturn> EnvSpec::*measured, AgentEntry entry) {
+  entry.measured = measured;
+  return entry;
+}
+
 AgentEntry ValuingSources(AgentEntry entry) {
   entry.values_sources = true;
   return entry;
@@ -37,12 +42,15 @@ AgentEntry MsrlEntry(std::string id, std::string over, std::string description, 
 
 const AgentRegistry& BuiltinAgents() {
   static const AgentRegistry agents({
-      MakeAgentEntry<RandomAgent, FixedConfig>(
-          "random", "Uniform random actions: what the task gives without a policy",
-          /*discrete=*/true, /*continuous=*/true),
-      MakeAgentEntry<StillAgent, FixedConfig>(
-          "still", "The zero action, or action 0: what the task gives for standing still",
-          /*discrete=*/true, /*continuous=*/true),
+      MeasuredAs(&EnvSpec::random_return,
+                 MakeAgentEntry<RandomAgent, FixedConfig>(
+                     "random", "Uniform random actions: what the task gives without a policy",
+                     /*discrete=*/true, /*continuous=*/true)),
+      MeasuredAs(
+          &EnvSpec::still_return,
+          MakeAgentEntry<StillAgent, FixedConfig>(
+              "still", "The zero action, or action 0: what the task gives for standing still",
+              /*discrete=*/true, /*continuous=*/true)),
       ValuingSources(MakeAgentEntry<Dqn, DqnConfig>(
           "dqn", "Deep Q-learning with double targets",
           /*discrete=*/true, /*continuous=*/false,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct AgentEntry {
   bool continuous = false;
   // The agent that it is without what it adds, to compare it with; empty: it adds to none.
   std::string over;
+  // The return of an environment that is measured with it: it need not be run to be compared with.
+  std::optional<MeasuredReturn> EnvSpec::*measured = nullptr;
   // Kinds of artefacts that it can start from.
   std::vector<std::string> takes;
   // What it must be set to, to hold such an artefact; comes before the user's settings.
@@ -83,6 +86,8 @@ class AgentRegistry : public Registry<AgentEntry> {
                               std::span<const std::string> settings, std::uint64_t seed) const {
     return MakeAgent(Find(id), spec, settings, seed);
   }
+  // What is known of an agent that may be of another program: of such a one, nothing.
+  AgentEntry FactsOf(std::string_view id) const { return Has(id) ? Find(id) : AgentEntry{}; }
 };
 
 // UserError that names those that do, unless the agent can start from artefacts of this kind.

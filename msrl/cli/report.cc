@@ -58,10 +58,10 @@ void RunReport(const ReportOptions& options, const Program& program) {
         "this program was built without the report's page; install npm (scripts/install-packages), "
         "configure and build again, or use --json");
   }
-  const report::RunRecords records = report::ReadRunRecords(options.folder);
-  const report::Analysis analysis =
-      report::Analyse(records, program.registries.envs,
-                      {.few_shot = options.few_shot, .baseline = options.baseline});
+  const report::RunRecords records =
+      report::ReadRunRecords(options.folder, program.registries.agents);
+  const report::Analysis analysis = report::Analyse(
+      records, program.registries, {.few_shot = options.few_shot, .baseline = options.baseline});
   const std::vector<report::FairnessItem> fairness = report::CheckFairness(records, analysis);
   const std::vector<report::Table> tables = report::MakeTables(records, analysis, fairness);
 

@@ -74,23 +74,27 @@ void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& ana
   }
 }
 
-void ListMethods(const RunRecords& records, Analysis& analysis) {
-  std::set<std::string> agents, names;
+void ListMethods(const RunRecords& records, const AgentRegistry& agents, Analysis& analysis) {
+  std::set<std::string> run, names;
   for (const SweepMethod& method : records.sweep.methods) {
-    analysis.methods.push_back({method, false});
-    agents.insert(method.agent);
+    analysis.methods.push_back({method});
+    run.insert(method.agent);
     names.insert(method.name);
   }
-  const auto add = [&](const char* agent, const char* title,
+  const auto add = [&](std::optional<MeasuredReturn> EnvSpec::*measured, const char* title,
                        std::optional<double> TaskInfo::*value) {
     const bool known = std::any_of(analysis.tasks.begin(), analysis.tasks.end(),
                                    [value](const TaskInfo& task) { return task.*value; });
-    if (!known || agents.contains(agent) || names.contains(agent)) return;
+    const auto agent =
+        std::find_if(agents.begin(), agents.end(),
+                     [measured](const AgentEntry& entry) { return entry.measured == measured; });
+    if (!known || agent == agents.end()) return;
+    if (run.contains(agent->id) || names.contains(agent->id)) return;
     analysis.methods.push_back(
-        {{.name = agent, .title = title, .agent = agent, .role = "reference"}, true});
+        {{.name = agent->id, .title = title, .agent = agent->id, .role = "reference"}, value});
   };
-  add("random", "Random actions", &TaskInfo::random_return);
-  add("still", "Standing still", &TaskInfo::still_return);
+  add(&EnvSpec::random_return, "Random actions", &TaskInfo::random_return);
+  add(&EnvSpec::still_return, "Standing still", &TaskInfo::still_return);
 }
 
 void ListFamilies(Analysis& analysis) {
@@ -286,8 +290,8 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
 
 // Of a policy that was not run: what it was measured to get in the task.
 std::optional<double> MeasuredReturn(const Analysis& analysis, const TaskInfo& task, int method) {
-  if (!analysis.methods[static_cast<std::size_t>(method)].measured) return std::nullopt;
-  return analysis.Method(method).agent == "random" ? task.random_return : task.still_return;
+  const auto measured = analysis.methods[static_cast<std::size_t>(method)].measured;
+  return measured ? task.*measured : std::nullopt;
 }
 
 void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap) {
@@ -295,7 +299,7 @@ void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap)
   Scores paper_style = Collect(analysis, &RunScore::paper_style);
   const Scores success = Collect(analysis, &RunScore::success);
   for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
-    const bool measured = analysis.methods[static_cast<std::size_t>(m)].measured;
+    const auto measured = analysis.methods[static_cast<std::size_t>(m)].measured;
     // a policy that was not run: one value per task
     for (std::size_t t = 0; measured && t < analysis.tasks.size(); ++t) {
       const TaskInfo& task = analysis.tasks[t];
@@ -404,13 +408,8 @@ void MakeCurve(const Analysis& analysis, int task_index, int method,
   curves.push_back(std::move(curve));
 }
 
-// The agent that an msrl agent is built on.
-std::string BaseAgent(const std::string& agent) {
-  if (agent == "msrl") return "sac";
-  return agent.starts_with("msrl-") ? agent.substr(5) : "";
-}
-
-std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const std::string& baseline) {
+std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const AgentRegistry& agents,
+                                          const std::string& baseline) {
   std::vector<Comparison> chosen;
   const auto& methods = analysis.methods;
   const auto add = [&chosen](std::size_t a, std::size_t b) {
@@ -428,12 +427,13 @@ std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const std::s
   };
   for (std::size_t a = 0; a < methods.size(); ++a) {
     const SweepMethod& facts = methods[a].facts;
+    const std::string over = agents.FactsOf(facts.agent).over;
     if (facts.role == "transfer") {
       with(a, "scratch", facts.agent);
-      if (!BaseAgent(facts.agent).empty()) with(a, "baseline", BaseAgent(facts.agent));
+      if (!over.empty()) with(a, "baseline", over);
       with(a, "control", facts.agent);
-    } else if (facts.role == "scratch" && !BaseAgent(facts.agent).empty()) {
-      with(a, "baseline", BaseAgent(facts.agent));
+    } else if (facts.role == "scratch" && !over.empty()) {
+      with(a, "baseline", over);
     }
   }
   if (baseline.empty()) return chosen;
@@ -461,9 +461,9 @@ std::string Judge(const PairedGain& gain) {
   return "not clear";
 }
 
-void Compare(Analysis& analysis, const Scores& auc, const std::string& baseline,
-             const BootstrapOptions& bootstrap) {
-  for (const Comparison& of : ChooseComparisons(analysis, baseline)) {
+void Compare(Analysis& analysis, const Scores& auc, const AgentRegistry& agents,
+             const std::string& baseline, const BootstrapOptions& bootstrap) {
+  for (const Comparison& of : ChooseComparisons(analysis, agents, baseline)) {
     const SweepMethod& a = analysis.Method(of.a);
     const SweepMethod& b = analysis.Method(of.b);
     const bool verdict = (a.role == "transfer" && b.role == "scratch") || b.name == baseline;
@@ -550,7 +550,7 @@ std::vector<int> Analysis::TasksOf(const std::string& family) const {
   return found;
 }
 
-Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
+Analysis Analyse(const RunRecords& records, const Registries& registries,
                  const AnalysisOptions& options) {
   Analysis analysis;
   analysis.few_shot = options.few_shot.value_or(records.sweep.few_shot);
@@ -558,8 +558,8 @@ Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
     throw UserError(StrCat("--few-shot is ", analysis.few_shot,
                            "; it is a share of the budget, above 0 and at most 1"));
   }
-  ListTasks(records, envs, analysis);
-  ListMethods(records, analysis);
+  ListTasks(records, registries.envs, analysis);
+  ListMethods(records, registries.agents, analysis);
   ListFamilies(analysis);
   ScoreRuns(records, analysis);
   ScoreAgainstBest(analysis);
@@ -574,7 +574,7 @@ Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
       MakeCurve(analysis, t, m, bands, expanded, analysis.curves);
     }
   }
-  Compare(analysis, auc, options.baseline, options.bootstrap);
+  Compare(analysis, auc, registries.agents, options.baseline, options.bootstrap);
   AddCosts(analysis);
   return analysis;
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "msrl/env/env_registry.h"
 #include "msrl/paper/figures.h"
 #include "msrl/report/run_records.h"
 #include "msrl/report/statistics.h"
+#include "msrl/run/registries.h"
 
 namespace msrl::report {
 
@@ -38,8 +38,8 @@ struct TaskInfo {
 
 struct MethodInfo {
   SweepMethod facts;
-  // A reference policy that was not run: its figures are the measured returns of the task.
-  bool measured = false;
+  // A reference policy that was not run: its figures are these returns of the tasks.
+  std::optional<double> TaskInfo::*measured = nullptr;
 };
 
 // What one run contributes. Empty: not known (yet).
@@ -164,7 +164,7 @@ struct Analysis {
 };
 
 // `records` must outlive the result. UserError on an unknown baseline or an impossible share.
-Analysis Analyse(const RunRecords& records, const EnvRegistry& envs,
+Analysis Analyse(const RunRecords& records, const Registries& registries,
                  const AnalysisOptions& options = {});
 
 }  // namespace msrl::report

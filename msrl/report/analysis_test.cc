@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "msrl/builtin/builtin.h"
 #include "msrl/core/rng.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/report/fairness.h"
@@ -77,8 +78,8 @@ TEST_F(AnalysisTest, ByHand) {
     Line("reacher", "scratch", "msrl", seed, ends[i]);
     Line("reacher", "msrl", "msrl", seed, ends[i] + 0.08 * (i + 1));
   }
-  const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records, BuiltinEnvs());
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
   ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Average"}));
   // the mean of a line over the first quarter is an eighth of its end
   const ScoreCell scratch = Row(analysis, "scratch").auc[0].value();
@@ -120,8 +121,8 @@ TEST_F(AnalysisTest, VerdictsNeedFiveSeedsAndAnIntervalWithoutZero) {
     Line("hopper", "scratch", "msrl", seed, level);
     Line("hopper", "msrl", "msrl", seed, level + (seed % 2 == 0 ? 0.1 : -0.1));
   }
-  const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records, BuiltinEnvs());
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
   ASSERT_EQ(analysis.verdicts.size(), 3u);  // two tasks and all
   EXPECT_EQ(analysis.verdicts[0].text, "clear gain");
   EXPECT_EQ(analysis.verdicts[1].text, "not clear");
@@ -143,8 +144,8 @@ TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
     Line("pusher", "scratch", "msrl", seed, 0.4);
     Line("hopper", "scratch", "msrl", seed, 0.8);
   }
-  const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records, BuiltinEnvs());
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
   ASSERT_EQ(analysis.Columns(), (std::vector<std::string>{"Reacher/Pusher", "Hopper", "Average"}));
   const MethodRow& sac = Row(analysis, "sac");
   EXPECT_NEAR(sac.auc[0]->mean, (0.5 + 0.6) / 2 / 8, 1e-12);
@@ -164,8 +165,8 @@ TEST_F(AnalysisTest, UnfinishedRunsCountAsFarAsTheyGot) {
   Line("reacher", "sac", "sac", 100, 0.8);
   Line("reacher", "sac", "sac", 101, 0.8, {.state = "interrupted", .stop = 300});
   Line("reacher", "sac", "sac", 102, 0.8, {.state = "failed", .stop = 200});
-  const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records, BuiltinEnvs());
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
   const MethodRow& sac = Row(analysis, "sac");
   EXPECT_EQ(sac.auc[0]->n, 2);  // 250 steps are the window
   EXPECT_EQ(sac.final_return[0]->n, 1);
@@ -182,8 +183,8 @@ TEST_F(AnalysisTest, UnfinishedRunsCountAsFarAsTheyGot) {
 TEST_F(AnalysisTest, PoliciesThatWereNotRunHaveTheirMeasuredReturns) {
   Sweep({"hopper"});
   Line("hopper", "sac", "sac", 100, 0.5);
-  const RunRecords records = ReadRunRecords(folder_);
-  const Analysis analysis = Analyse(records, BuiltinEnvs());
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
   const MethodRow& random = Row(analysis, "random");
   EXPECT_DOUBLE_EQ(random.auc[0]->mean, 0.0);
   EXPECT_EQ(random.auc[0]->n, 0);
@@ -193,22 +194,37 @@ TEST_F(AnalysisTest, PoliciesThatWereNotRunHaveTheirMeasuredReturns) {
               analysis.tasks[0].Normalised(spec.still_return->value).value(), 1e-12);
 }
 
+TEST_F(AnalysisTest, MeasuredRowsAreCalledAsTheAgentsThatStandForThem) {
+  Sweep({"reacher"});
+  Line("reacher", "sac", "sac", 100, 0.8);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Registries builtin = BuiltinRegistries();
+  Registries own{.envs = builtin.envs, .agents = AgentRegistry()};
+  EXPECT_EQ(Analyse(records, own).rows.size(), records.sweep.methods.size());
+  AgentEntry chance = builtin.agents.Find("random");
+  chance.id = "chance";
+  own.agents.Add(chance);
+  const Analysis analysis = Analyse(records, own);
+  EXPECT_EQ(analysis.rows.size(), records.sweep.methods.size() + 1);
+  EXPECT_EQ(Row(analysis, "chance").auc[0]->mean, 0.0);
+}
+
 TEST_F(AnalysisTest, OptionsOfTheUser) {
   Sweep({"reacher"});
   Line("reacher", "sac", "sac", 100, 0.8);
   Line("reacher", "scratch", "msrl", 100, 0.4);
-  const RunRecords records = ReadRunRecords(folder_);
-  EXPECT_NEAR(Row(Analyse(records, BuiltinEnvs(), {.few_shot = 1.0}), "sac").auc[0]->mean, 0.4,
-              1e-12);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  EXPECT_NEAR(Row(Analyse(records, BuiltinRegistries(), {.few_shot = 1.0}), "sac").auc[0]->mean,
+              0.4, 1e-12);
   EXPECT_NE(UserErrorText([&] {
-              Analyse(records, BuiltinEnvs(), {.few_shot = 0.0});
+              Analyse(records, BuiltinRegistries(), {.few_shot = 0.0});
             }).find("--few-shot is 0"),
             std::string::npos);
   EXPECT_NE(UserErrorText([&] {
-              Analyse(records, BuiltinEnvs(), {.baseline = "sca"});
+              Analyse(records, BuiltinRegistries(), {.baseline = "sca"});
             }).find("did you mean 'sac'"),
             std::string::npos);
-  const Analysis analysis = Analyse(records, BuiltinEnvs(), {.baseline = "scratch"});
+  const Analysis analysis = Analyse(records, BuiltinRegistries(), {.baseline = "scratch"});
   const bool found =
       std::any_of(analysis.gains.begin(), analysis.gains.end(), [](const GainEntry& entry) {
         return entry.of.a == 0 && entry.of.b == 1 && std::abs(entry.gain.mean - 0.05) < 1e-12;
@@ -229,8 +245,8 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   }
   for (const std::uint64_t seed : {100, 101}) Line("reacher", "sac", "sac", seed, 0.5);
   {
-    const RunRecords records = ReadRunRecords(folder_);
-    const auto items = CheckFairness(records, Analyse(records, BuiltinEnvs()));
+    const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+    const auto items = CheckFairness(records, Analyse(records, BuiltinRegistries()));
     ASSERT_EQ(items.size(), 10u);
     EXPECT_EQ(item(items, "Target environments").ok, true);
     EXPECT_EQ(item(items, "Target interaction budget").ok, true);
@@ -239,24 +255,25 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
     EXPECT_NE(item(items, "Target interaction budget").found.find("1000 steps (reacher); 8 runs"),
               std::string::npos);
   }
-  RunRecords built = ReadRunRecords(folder_);
+  RunRecords built = ReadRunRecords(folder_, BuiltinAgents());
   const auto version = [&](std::string_view first, std::string_view rest) {
     for (RunRecord& run : built.runs) run.facts.commit = rest;
     built.runs.front().facts.commit = first;
-    return item(CheckFairness(built, Analyse(built, BuiltinEnvs())), "Code version").ok;
+    return item(CheckFairness(built, Analyse(built, BuiltinRegistries())), "Code version").ok;
   };
   EXPECT_EQ(version("0123456789ab", "0123456789ab"), true);
   EXPECT_EQ(version("0123456789ab", "ba9876543210"), false);
   EXPECT_EQ(version(kUnknownCommit, "0123456789ab"), false);
   EXPECT_EQ(version(kUnknownCommit, kUnknownCommit), std::nullopt);
   for (RunRecord& run : built.runs) run.status.state = RunState::kRunning;
-  EXPECT_EQ(item(CheckFairness(built, Analyse(built, BuiltinEnvs())), "Target environments").ok,
-            std::nullopt);
+  EXPECT_EQ(
+      item(CheckFairness(built, Analyse(built, BuiltinRegistries())), "Target environments").ok,
+      std::nullopt);
   // one seed less, and another way to evaluate
   fs::remove_all(folder_ / "reacher/sac/101");
   Line("reacher", "msrl", "msrl", 100, 0.5, {.eval_episodes = 3});
-  const RunRecords records = ReadRunRecords(folder_);
-  const auto items = CheckFairness(records, Analyse(records, BuiltinEnvs()));
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const auto items = CheckFairness(records, Analyse(records, BuiltinRegistries()));
   EXPECT_EQ(item(items, "Target environments").ok, false);
   EXPECT_NE(item(items, "Target environments").found.find("for sac"), std::string::npos);
   EXPECT_EQ(item(items, "Target evaluation").ok, false);
@@ -277,10 +294,10 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
     return made.Encode();
   };
   const auto check = [this] {
-    const RunRecords records = ReadRunRecords(folder_);
+    const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
     EXPECT_EQ(records.inits.size(), 2u);
     std::map<std::string, FairnessItem> items;
-    for (const FairnessItem& item : CheckFairness(records, Analyse(records, BuiltinEnvs()))) {
+    for (const FairnessItem& item : CheckFairness(records, Analyse(records, BuiltinRegistries()))) {
       items[item.item] = item;
     }
     return items;
@@ -307,7 +324,7 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
   EXPECT_EQ(items["Architecture scale"].ok, true);
   // a branch file that was changed afterwards is said, and the run is used
   std::ofstream(folder_ / "reacher/msrl/2/init.safetensors") << "x";
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.counts.finished, 2);
   ASSERT_EQ(records.problems.size(), 1u);
   EXPECT_NE(records.problems[0].what.find("is not what the run was made with"), std::string::npos);

@@ -126,8 +126,9 @@ std::optional<ObstructionExhibit> ShowObstruction(const Archive& state, const Ru
   return exhibit;
 }
 
-// Role transfer if there is any such method, otherwise whatever has matrices.
-std::vector<const RunScore*> Candidates(const Analysis& analysis, int task) {
+// Role transfer if there is any such method, otherwise whatever could take something over.
+std::vector<const RunScore*> Candidates(const Analysis& analysis, const AgentRegistry& agents,
+                                        int task) {
   const bool has_transfer =
       std::any_of(analysis.methods.begin(), analysis.methods.end(),
                   [](const MethodInfo& method) { return method.facts.role == "transfer"; });
@@ -135,7 +136,7 @@ std::vector<const RunScore*> Candidates(const Analysis& analysis, int task) {
   for (const RunScore& score : analysis.scores) {
     const SweepMethod& facts = analysis.methods[static_cast<std::size_t>(score.method)].facts;
     const bool wanted =
-        has_transfer ? facts.role == "transfer" : score.run->facts.spec.agent.starts_with("msrl");
+        has_transfer ? facts.role == "transfer" : !agents.FactsOf(facts.agent).takes.empty();
     if (score.task == task && wanted && score.run->finished()) candidates.push_back(&score);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const RunScore* a, const RunScore* b) {
@@ -216,7 +217,7 @@ Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
   Exhibits exhibits;
   for (int task = 0; task < static_cast<int>(analysis.tasks.size()); ++task) {
     std::string problem;
-    for (const RunScore* score : Candidates(analysis, task)) {
+    for (const RunScore* score : Candidates(analysis, registries.agents, task)) {
       const std::size_t matrices = exhibits.matrices.size();
       const std::size_t libraries = exhibits.libraries.size();
       try {

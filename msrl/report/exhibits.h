@@ -65,9 +65,9 @@ struct Exhibits {
   std::vector<RecordProblem> problems = {};  // what could not be shown
 };
 
-// Of the first finished run with a checkpoint of a transfer method in each task (of any agent with
-// matrices if no method has that role). Never fails: what goes wrong is a problem. `analysis` must
-// outlive the result.
+// Of the first finished run with a checkpoint of a transfer method in each task (of any agent that
+// takes artefacts if no method has that role). Never fails: what goes wrong is a problem.
+// `analysis` must outlive the result.
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
                          const Registries& registries);
 

@@ -102,10 +102,13 @@ class Document {
                   {"unit", "return"}};
     });
     json["methods"] = List(analysis_.methods, [](const MethodInfo& method) {
-      return Json{{"name", method.facts.name},   {"title", method.facts.title},
-                  {"role", method.facts.role},   {"component", method.facts.component},
-                  {"paper", method.facts.paper}, {"agent", method.facts.agent},
-                  {"measured", method.measured}};
+      return Json{{"name", method.facts.name},
+                  {"title", method.facts.title},
+                  {"role", method.facts.role},
+                  {"component", method.facts.component},
+                  {"paper", method.facts.paper},
+                  {"agent", method.facts.agent},
+                  {"measured", method.measured != nullptr}};
     });
     json["curves"] =
         List(analysis_.curves, [this](const Curve& curve) { return CurveJson(curve); });

@@ -208,12 +208,12 @@ void NameByFolders(RunRecord& run) {
   if (parts.size() >= 3) run.env = parts[parts.size() - 3];
 }
 
-std::string RoleByAgent(const std::string& agent) {
-  if (agent == "random" || agent == "still") return "reference";
-  return agent.starts_with("msrl") ? "" : "baseline";
+std::string RoleOf(const AgentEntry& agent) {
+  if (agent.measured) return "reference";
+  return agent.takes.empty() ? "baseline" : "";
 }
 
-void StandInForSweep(RunRecords& records) {
+void StandInForSweep(const AgentRegistry& agents, RunRecords& records) {
   SweepPlan& sweep = records.sweep;
   sweep.name = fs::absolute(records.folder).lexically_normal().filename().string();
   if (sweep.name.empty()) {
@@ -232,7 +232,7 @@ void StandInForSweep(RunRecords& records) {
       sweep.methods.push_back({.name = run.method,
                                .title = run.method,
                                .agent = spec.agent,
-                               .role = RoleByAgent(spec.agent)});
+                               .role = RoleOf(agents.FactsOf(spec.agent))});
     }
   }
 }
@@ -553,7 +553,7 @@ BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
   });
 }
 
-RunRecords ReadRunRecords(const fs::path& folder) {
+RunRecords ReadRunRecords(const fs::path& folder, const AgentRegistry& agents) {
   if (!fs::is_directory(folder)) {
     throw UserError(StrCat(folder.string(), " is not a folder; name one with runs below it"));
   }
@@ -567,7 +567,7 @@ RunRecords ReadRunRecords(const fs::path& folder) {
       ReadListedRuns(records);
     } else {
       ReadFoundRuns(records);
-      StandInForSweep(records);
+      StandInForSweep(agents, records);
     }
     NoteUnfinished(records);
     ReadInits(records);

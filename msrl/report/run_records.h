@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/agents/registry.h"
 #include "msrl/artefacts/artefact.h"
 #include "msrl/run/run_spec.h"
 #include "msrl/sweep/plan.h"
@@ -103,7 +104,8 @@ struct RunRecords {
 };
 
 // UserError if the folder or its sweep.json cannot be read, or if there is no run below it.
-RunRecords ReadRunRecords(const std::filesystem::path& folder);
+// Without a sweep.json the agents say what part their runs play.
+RunRecords ReadRunRecords(const std::filesystem::path& folder, const AgentRegistry& agents);
 
 // The readers of single files. UserError that names `source` on anything that is not whole.
 RunFacts ParseRunFile(std::string_view text, std::string_view source);

@@ -46,7 +46,7 @@ class RunRecordsTest : public ::testing::Test {
     Run("reacher/sac/100");
     Run("reacher/sac/101", {.seed = 101});
     damage(folder_ / "reacher/sac/101");
-    const RunRecords records = ReadRunRecords(folder_);
+    const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
     EXPECT_EQ(records.counts.damaged, 1);
     EXPECT_EQ(records.runs.size(), 1u);
     EXPECT_EQ(records.problems.size(), 1u);
@@ -63,7 +63,7 @@ TEST_F(RunRecordsTest, FoldersNameEnvironmentAndMethod) {
   Run("arm/sac/9", {.seed = 9, .mean_return = [](std::int64_t step) {
                       return 0.1 * static_cast<double>(step);
                     }});
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   ASSERT_EQ(records.runs.size(), 3u);
   EXPECT_FALSE(records.has_sweep);
   EXPECT_EQ(records.runs[0].env, "arm");
@@ -91,7 +91,7 @@ TEST_F(RunRecordsTest, RunsOfOneNameHaveTheSettingsOfTheFirst) {
   Run("arm/sac/4", {.seed = 4, .init = "a branch"});
   Run("arm/sac/5", {.seed = 5});
   Run("arm/again/sac/1", {.seed = 1});
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.runs.size(), 3u);  // 1, 5, and the one that is of another task by its folder
   EXPECT_EQ(records.counts.damaged, 3);
   ASSERT_EQ(records.problems.size(), 3u);
@@ -109,7 +109,7 @@ TEST_F(RunRecordsTest, ASweepSaysWhatIsMissing) {
   Run("reacher/sac/101", {.seed = 5});  // not what the sweep says
   Run("reacher/sac/102", {.seed = 102, .state = "failed", .stop = 200});
   Run("elsewhere/1", {.seed = 1});
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.counts.finished, 1);
   EXPECT_EQ(records.counts.failed, 1);
   EXPECT_EQ(records.counts.missing, 1);
@@ -126,7 +126,7 @@ TEST_F(RunRecordsTest, ASweepSaysWhatIsMissing) {
 
 TEST_F(RunRecordsTest, ARunThatNobodyHoldsWasKilled) {
   Run("reacher/sac/100", {.state = "running", .stop = 300});
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.counts.interrupted, 1);
   EXPECT_EQ(records.counts.running, 0);
 }
@@ -136,7 +136,7 @@ TEST_F(RunRecordsTest, HalfALineOfARunThatGoesOnIsNoDamage) {
   const fs::path file = folder_ / "reacher/sac/100/evals.jsonl";
   const std::string text = Slurp(file);
   Spill(file, text.substr(0, text.size() - 20));
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.counts.damaged, 0);
   EXPECT_EQ(records.runs[0].evaluations.size(), 3u);
 }
@@ -183,16 +183,18 @@ TEST_F(RunRecordsTest, UnknownState) {
 TEST_F(RunRecordsTest, BadTimesCostOnlyTheTimes) {
   Run("reacher/sac/100");
   Spill(folder_ / "reacher/sac/100/timing.jsonl", "{\"event\":\"start\"\n");
-  const RunRecords records = ReadRunRecords(folder_);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   EXPECT_EQ(records.runs.size(), 1u);
   EXPECT_EQ(records.counts.finished, 1);
   EXPECT_EQ(records.problems.size(), 1u);
 }
 
 TEST_F(RunRecordsTest, MistakesOfTheUser) {
-  EXPECT_NE(UserErrorText([&] { ReadRunRecords(folder_ / "nowhere"); }).find("is not a folder"),
+  EXPECT_NE(UserErrorText([&] {
+              ReadRunRecords(folder_ / "nowhere", BuiltinAgents());
+            }).find("is not a folder"),
             std::string::npos);
-  EXPECT_NE(UserErrorText([&] { ReadRunRecords(folder_); }).find("no run below"),
+  EXPECT_NE(UserErrorText([&] { ReadRunRecords(folder_, BuiltinAgents()); }).find("no run below"),
             std::string::npos);
 }
 

@@ -112,8 +112,8 @@ class ReportOutputTest : public ::testing::Test {
         WriteSyntheticRun(folder_ / "reacher" / method / std::to_string(seed), run);
       }
     }
-    records_ = ReadRunRecords(folder_);
-    analysis_ = Analyse(records_, BuiltinRegistries().envs);
+    records_ = ReadRunRecords(folder_, BuiltinAgents());
+    analysis_ = Analyse(records_, BuiltinRegistries());
     fairness_ = CheckFairness(records_, analysis_);
   }
   void TearDown() override { fs::remove_all(folder_); }
