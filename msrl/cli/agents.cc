@@ -21,6 +21,11 @@ void PrintAgents(const Program& program) {
                           : entry.discrete                   ? "discrete"
                                                              : "continuous";
     fmt::print("{:<12} {:<12} {}\n", entry.id, actions, entry.description);
+    std::string more = entry.over.empty() ? "" : StrCat("over ", entry.over);
+    for (const std::string& kind : entry.takes) {
+      more += StrCat(more.empty() ? "" : ", ", "takes ", kind);
+    }
+    if (!more.empty()) fmt::print("{:<25} {}\n", "", more);
   }
   fmt::print("\n{} config AGENT shows the settings of one.\n", program.name);
 }
