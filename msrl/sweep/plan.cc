@@ -31,6 +31,18 @@ std::string ValueOf(const std::vector<std::string>& settings, std::string_view k
   return value;
 }
 
+// As the pretrainer resolves them.
+int UpdatesOf(const std::vector<ConfigField>& options) {
+  for (const ConfigField& field : options) {
+    if (field.key == "updates") return std::stoi(field.value);
+  }
+  throw UserError("its kind has no option 'updates'");
+}
+
+ArtefactHeader HeaderOf(const SweepBranch& branch) {
+  return FindPretrainer(branch.kind).announce(branch.Options());
+}
+
 class PlanBuilder {
  public:
   PlanBuilder(const SweepSpec& spec, const Registries& registries)
@@ -70,30 +82,33 @@ class PlanBuilder {
     std::vector<std::string>& targets = plan_.source->targets;
     for (const SweepBranch& branch : spec_.branches) {
       SweepBranch planned = branch;
-      PretrainConfig config = PretrainConfig::For(branch.objective);
+      const std::string what = StrCat("branch '", branch.name, "': ");
+      const PretrainerEntry& pretrainer = At(branch.line, what, [&]() -> const PretrainerEntry& {
+        return FindPretrainer(branch.kind);
+      });
       for (const SweepSetting& setting : branch.written) {
         for (const char* own : {"objective", "control", "updates"}) {
           if (setting.key == own) {
-            Fail(setting.line, StrCat(own, " is a key of [[branch]] itself, no setting"));
+            Fail(setting.line, StrCat(own, " is a key of its own here, no setting"));
           }
         }
-        if (setting.key == "oracle") {
-          Fail(setting.line, "a network with oracle inputs is no branch");
+        const std::string text = setting.Assignment();
+        At(setting.line, "", [&] { static_cast<void>(pretrainer.announce(std::span(&text, 1))); });
+        planned.settings.push_back(text);
+      }
+      At(branch.line, what, [&] {
+        static_cast<void>(pretrainer.announce(planned.Options()));
+        planned.updates = UpdatesOf(pretrainer.options(planned.Options()));
+      });
+      for (const ValueTarget value : pretrainer.targets(planned.Options())) {
+        const std::string target(EnumName(value));
+        const bool listed = std::find(targets.begin(), targets.end(), target) != targets.end();
+        if (!listed && !spec_.source.targets.empty()) {
+          Fail(branch.line, StrCat(what, "learns the target '", target,
+                                   "', which [source] targets does not name"));
         }
-        At(setting.line, "", [&] { SetField(config, setting.key, setting.value); });
-        planned.settings.push_back(setting.Assignment());
+        if (!listed) targets.push_back(target);
       }
-      SetField(config, "control", branch.control);
-      if (branch.updates >= 0) config.updates = branch.updates;
-      planned.updates = config.updates;
-      const std::string what = StrCat("branch '", branch.name, "': ");
-      const std::string target(EnumName(config.target));
-      const bool listed = std::find(targets.begin(), targets.end(), target) != targets.end();
-      if (!listed && !spec_.source.targets.empty()) {
-        Fail(branch.line, StrCat(what, "learns the target '", target,
-                                 "', which [source] targets does not name"));
-      }
-      if (!listed) targets.push_back(target);
       plan_.branches.push_back(std::move(planned));
     }
   }
@@ -132,7 +147,7 @@ class PlanBuilder {
       });
       const std::vector<ConfigField> fields = agent.options({});
       SweepMethod planned = method;
-      if (method.role.empty()) planned.role = DefaultRole(method, fields);
+      if (method.role.empty()) planned.role = DefaultRole(method, agent);
       const auto add = [&](const SweepSetting& setting) {
         const std::string text = setting.Assignment();
         At(setting.line, StrCat("method '", method.name, "': "),
@@ -148,7 +163,7 @@ class PlanBuilder {
       }
       for (const ConfigField& field : fields) known.push_back(field.key);
       for (const SweepSetting& setting : method.written) add(setting);
-      if (!method.init.empty()) RequireBranch(method, fields);
+      if (!method.init.empty()) RequireBranch(method, agent);
       plan_.methods.push_back(std::move(planned));
     }
     for (const SweepSetting& setting : spec_.settings) {
@@ -158,19 +173,20 @@ class PlanBuilder {
     }
   }
 
-  std::string DefaultRole(const SweepMethod& method, const std::vector<ConfigField>& fields) const {
-    if (fields.empty()) return "reference";
-    if (method.init.empty()) return Knows(fields, "branch_width") ? "scratch" : "baseline";
+  std::string DefaultRole(const SweepMethod& method, const AgentEntry& agent) const {
+    if (agent.options({}).empty()) return "reference";  // it learns nothing
+    if (method.init.empty()) return agent.takes.empty() ? "baseline" : "scratch";
     return plan_.FindBranch(method.init)->control == "none" ? "transfer" : "control";
   }
 
-  void RequireBranch(const SweepMethod& method, const std::vector<ConfigField>& fields) const {
+  void RequireBranch(const SweepMethod& method, const AgentEntry& agent) const {
     const SweepBranch& branch = *plan_.FindBranch(method.init);
-    if (!Knows(fields, "branch_width")) {
-      Fail(method.line, StrCat("method '", method.name, "': agent '", method.agent,
-                               "' has no matrix-value branch to start from '", method.init, "'"));
-    }
-    if ((branch.control == "unaligned") != method.unaligned) {
+    const ArtefactHeader header = HeaderOf(branch);
+    At(method.line, StrCat("method '", method.name, "': "),
+       [&] { RequireTakes(registries_.agents, agent, header.kind); });
+    const bool aligned = header.lift_kind == "none" ||
+                         header.lift == CompactLift(LiftKindFromName(header.lift_kind))->id();
+    if (aligned == method.unaligned) {
       Fail(method.line, StrCat("method '", method.name, "': branch '", branch.name, "' is ",
                                method.unaligned ? "aligned; take out unaligned = true"
                                                 : "of another lift; say unaligned = true"));
@@ -197,8 +213,8 @@ class PlanBuilder {
             At(method.line, what, [&] { return plan_.ResolvedSpecOf(run, registries_); });
         if (!method.init.empty() && !method.unaligned) {
           const std::string ours = ValueOf(spec.agent_settings, "lift");
-          const std::string_view theirs = EnumName(plan_.FindBranch(method.init)->Config().lift);
-          if (ours != theirs) {
+          const std::string theirs = HeaderOf(*plan_.FindBranch(method.init)).lift_kind;
+          if (theirs != "none" && ours != theirs) {
             Fail(method.line, StrCat(what, "its lift is '", ours, "', that of branch '",
                                      method.init, "' is '", theirs, "'"));
           }
@@ -254,12 +270,13 @@ void RequireSame(const Record& before, const Record& after, std::string_view kin
 
 }  // namespace
 
-PretrainConfig SweepBranch::Config() const {
-  PretrainConfig config = PretrainConfig::For(objective);
-  for (const std::string& setting : settings) SetField(config, setting);
-  SetField(config, "control", control);
-  config.updates = updates;
-  return config;
+std::vector<std::string> SweepBranch::Options() const {
+  std::vector<std::string> options;
+  if (!objective.empty()) options.push_back("objective=" + objective);
+  options.insert(options.end(), settings.begin(), settings.end());
+  options.push_back("control=" + control);
+  if (updates >= 0) options.push_back(StrCat("updates=", updates));
+  return options;
 }
 
 std::string SweepBranch::Path(std::uint64_t seed) const {
@@ -290,7 +307,7 @@ RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& regis
   RunSpec spec = SpecOf(run);
   const SweepMethod& method = methods[run.method];
   if (const SweepBranch* branch = FindBranch(method.init)) {
-    SetFor(ValueBranchPretrainer::Announce(branch->Config()), method.unaligned, registries, spec);
+    SetFor(HeaderOf(*branch), method.unaligned, registries, spec);
   }
   return Resolve(spec, registries);
 }
@@ -313,10 +330,11 @@ std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec
   json["log_every"] = resolved.log_every;
   if (const SweepBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
     Json settings = Json::array();
-    for (const ConfigField& field : ListFields(branch->Config())) {
+    for (const ConfigField& field : FindPretrainer(branch->kind).options(branch->Options())) {
       settings.push_back(field.key + "=" + field.value);
     }
-    json["branch"] = {{"settings", settings},
+    json["branch"] = {{"kind", branch->kind},
+                      {"settings", settings},
                       {"seed", branch->SeedFor(run.seed)},
                       {"source", ToJsonValue<Json>(*plan.source)}};
   }
@@ -346,11 +364,17 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     if (!good) throw UserError(StrCat(source, " is damaged: ", what...));
   };
   try {
-    const Json json = Json::parse(text);
+    Json json = Json::parse(text);
     if (json.at("format") != "msrl-sweep") throw UserError(StrCat(source, " is not a sweep's"));
     if (json.at("format_version") != kFormatVersion) {
       throw UserError(StrCat(source, " has format version ", json["format_version"].dump(),
                              "; this is msrl ", BuildVersion(), ", which knows ", kFormatVersion));
+    }
+    // from before there were kinds
+    for (Json& branch : json.at("branches")) {
+      if (branch.is_object() && !branch.contains("kind")) {
+        branch["kind"] = Pretrainers().front().kind;
+      }
     }
     SweepPlan plan;
     FromJsonValue(json, plan);

@@ -14,6 +14,7 @@
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/ledger.h"
 #include "msrl/testing/user_error.h"
+#include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
 namespace {
@@ -127,7 +128,11 @@ TEST(PlanTest, WhatEnvironmentsAndAgentsRefuseIsSaidWithItsLine) {
        "my.toml:34: method 'sac': setting 'hidden_width' must be 1 to 8192, got -4"},
       {"settings = { width = 16 }", "settings = { widht = 16 }", "my.toml:17: "},
       {"settings = { width = 16 }", "settings = { updates = 16 }",
-       "my.toml:17: updates is a key of [[branch]] itself"},
+       "my.toml:17: updates is a key of its own here, no setting"},
+      {"updates = 50", "control = \"shufled\"", "my.toml:13: branch 'shape': "},
+      {"[[branch]]", "[[pretrain]]\nkind = \"value-branhc\"",
+       "my.toml:13: branch 'shape': unknown kind of pretraining 'value-branhc'; did you mean "
+       "'value-branch'?"},
       {"settings = { width = 16 }", "settings = { width = 0 }",
        "my.toml:17: setting 'width' must be 1 to 4096, got 0"},
       {"settings = { width = 16 }", "settings = { batch = 0 }",
@@ -141,7 +146,7 @@ TEST(PlanTest, WhatEnvironmentsAndAgentsRefuseIsSaidWithItsLine) {
       {"init = \"shape\"", "init = \"shape\"\nunaligned = true",
        "branch 'shape' is aligned; take out unaligned = true"},
       {"agent = \"sac\"", "agent = \"sac\"\ninit = \"shape\"",
-       "my.toml:30: method 'sac': agent 'sac' has no matrix-value branch"},
+       "my.toml:30: method 'sac': agent 'sac' takes no value-branch over"},
       {"agent = \"sac\"", "agent = \"dqn\"", "my.toml:30: method 'sac' in 'reacher': "},
       {"episodes = 100", "targets = [\"mc\"]", "which [source] targets does not name"},
   };
@@ -207,6 +212,26 @@ TEST(PlanTest, JsonAndBack) {
   }
   EXPECT_THROW(PlanFromJson(With(text, "\"name\": \"reacher\"", "\"name\": \"../reacher\""), "s"),
                UserError);
+}
+
+TEST(PlanTest, BranchIsTheFirstKindOfPretraining) {
+  const SweepPlan plan = Plan(kGood);
+  EXPECT_EQ(plan.branches[0].kind, Pretrainers().front().kind);
+  const std::string generic =
+      With(kGood, "[[branch]]", "[[pretrain]]\nkind = \"value-branch\"\nobjective = \"shape\"");
+  EXPECT_EQ(ToJson(Plan(generic)), ToJson(plan));
+  // without an objective it is the kind's own, as by msrl pretrain
+  const SweepPlan plain = Plan(With(With(kGood, "[[branch]]", "[[pretrain]]"), "updates = 50", ""));
+  EXPECT_EQ(plain.branches[0].updates, PretrainConfig().updates);
+  EXPECT_EQ(plain.source->targets, (std::vector<std::string>{"fitted"}));
+  EXPECT_EQ(plain.methods[2].role, "transfer");
+}
+
+TEST(PlanTest, PlansFromBeforeThereWereKindsAreRead) {
+  const std::string text = ToJson(Plan(kGood));
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text);
+  json["branches"][0].erase("kind");
+  EXPECT_EQ(ToJson(PlanFromJson(json.dump(), "sweep.json")), text);
 }
 
 TEST(PlanTest, JsonThatDoesNotFitIsRefused) {

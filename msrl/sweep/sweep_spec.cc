@@ -289,16 +289,17 @@ void ReadSource(const Reader& reader, SweepSource& source) {
   }
 }
 
-SweepBranch ReadBranch(const Reader& reader) {
-  reader.Allow({"name", "objective", "control", "updates", "seeds", "settings"});
+// [[pretrain]], and [[branch]], which is the first kind with the objective "shape".
+SweepBranch ReadBranch(const Reader& reader, bool any_kind) {
+  std::vector<std::string> keys{"name", "objective", "control", "updates", "seeds", "settings"};
+  if (any_kind) keys.emplace_back("kind");
+  reader.Allow(keys);
   SweepBranch branch;
   branch.line = reader.line();
   branch.name = reader.Name("name");
-  branch.objective =
-      reader.Choice("objective", "shape", std::vector<std::string>{"paper", "shape"});
-  branch.control =
-      reader.Choice("control", "none",
-                    std::vector<std::string>{"none", "shuffled", "unaligned", "observation-only"});
+  branch.kind = reader.Text("kind", Pretrainers().front().kind);
+  branch.objective = reader.Text("objective", any_kind ? "" : "shape");
+  branch.control = reader.Text("control", branch.control);
   branch.updates = static_cast<int>(reader.Int("updates", -1, 0, 1'000'000'000));
   branch.seeds = reader.Seeds("seeds", {0});
   branch.written = reader.Settings("settings");
@@ -376,7 +377,7 @@ void RequireReferences(const Reader& reader, const SweepSpec& spec) {
       if (std::find(branches.begin(), branches.end(), method.init) == branches.end()) {
         reader.Fail(method.line,
                     StrCat("method '", method.name, "' starts from '", method.init,
-                           "', which is no [[branch]]", DidYouMean(method.init, branches)));
+                           "', which nothing here pretrains", DidYouMean(method.init, branches)));
       }
       used.insert(method.init);
     }
@@ -441,7 +442,7 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   const auto section = [&](const toml::table* table, std::string where) {
     return Reader(file, *table, std::move(where));
   };
-  top.Allow({"sweep", "settings", "source", "branch", "env", "method"});
+  top.Allow({"sweep", "settings", "source", "branch", "pretrain", "env", "method"});
   const toml::table* sweep = top.Table("sweep");
   const toml::table* settings = top.Table("settings");
   const toml::table* source = top.Table("source");
@@ -456,7 +457,10 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
     ReadSource(section(source, "[source]"), spec.source);
   }
   for (const toml::table* table : branches) {
-    spec.branches.push_back(ReadBranch(section(table, "[[branch]]")));
+    spec.branches.push_back(ReadBranch(section(table, "[[branch]]"), /*any_kind=*/false));
+  }
+  for (const toml::table* table : top.Tables("pretrain")) {
+    spec.branches.push_back(ReadBranch(section(table, "[[pretrain]]"), /*any_kind=*/true));
   }
   for (const toml::table* table : envs) {
     spec.envs.push_back(ReadEnv(section(table, "[[env]]"), defaults));
@@ -467,7 +471,7 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   if (spec.envs.empty()) top.Fail(1, "there is no [[env]]");
   if (spec.methods.empty()) top.Fail(1, "there is no [[method]]");
   if (!spec.branches.empty() && !spec.has_source) {
-    top.Fail(spec.branches.front().line, "a [[branch]] needs a section [source]");
+    top.Fail(spec.branches.front().line, "what is pretrained needs a section [source]");
   }
   RequireDistinct(top, spec.branches, "branches");
   RequireDistinct(top, spec.envs, "environments");

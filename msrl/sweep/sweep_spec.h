@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msrl/transfer/value_branch_pretrainer.h"
+#include "msrl/transfer/pretrainer.h"
 
 namespace msrl {
 
@@ -40,17 +40,20 @@ struct SweepSource {
   }
 };
 
+// Something to pretrain, of any kind.
 struct SweepBranch {
   std::string name;
-  std::string objective = "shape";
+  std::string kind;
+  std::string objective;  // empty: the kind's own
   std::string control = "none";
-  int updates = -1;                   // in the file, -1: the objective's default
+  int updates = -1;                   // in the file, -1: the kind's own
   std::vector<std::string> settings;  // "key=value"
   std::vector<std::uint64_t> seeds{0};
 
   template <typename V>
   void Fields(V&& visit) {
     visit("name", name);
+    visit("kind", kind);
     visit("objective", objective);
     visit("control", control);
     visit("updates", updates);
@@ -61,7 +64,8 @@ struct SweepBranch {
   std::vector<SweepSetting> written = {};
   int line = 0;
 
-  PretrainConfig Config() const;
+  // All of it as options of the pretrainer.
+  std::vector<std::string> Options() const;
   // In the sweep's directory.
   std::string Path(std::uint64_t seed) const;
   // Targets with many seeds share branches: that of seed s is number s modulo n.

@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 // Thrown out of work that is to go on another time.
 struct Stopped {};
 
-std::string Unquoted(std::string text) {
-  std::erase(text, '"');
-  return text;
-}
-
 class TaskRunner {
  public:
   TaskRunner(const SweepDirectory& directory, const SweepPlan& plan, const Registries& registries,
@@ -78,11 +73,8 @@ class TaskRunner {
   }
 
   void MakeBranch(const SweepBranch& branch, std::uint64_t seed, const fs::path& file) const {
-    const PretrainerEntry& pretrainer = Pretrainers().front();
-    std::vector<std::string> settings;
-    for (const ConfigField& field : ListFields(branch.Config())) {
-      settings.push_back(StrCat(field.key, "=", Unquoted(field.value)));
-    }
+    const PretrainerEntry& pretrainer = FindPretrainer(branch.kind);
+    const std::vector<std::string> settings = branch.Options();
     const EpisodeFile train = ReadEpisodes(directory_.File(kTrainData));
     GoOn();
     const EpisodeFile held_out = ReadEpisodes(directory_.File(kHeldOutData));
