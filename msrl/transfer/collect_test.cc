@@ -1,12 +1,14 @@
 #include "msrl/transfer/collect.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <set>
 #include <utility>
 
+#include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/tolerance.h"
@@ -41,9 +43,10 @@ TEST(Collect, IsDecidedByItsOptions) {
 }
 
 TEST(Collect, GoesOnWhereItWasStopped) {
-  const auto work = std::filesystem::path(::testing::TempDir()) / "collect_test_work";
+  const auto work =
+      std::filesystem::path(::testing::TempDir()) / StrCat("collect_test_work_", getpid());
   std::filesystem::remove_all(work);
-  CollectOptions options = Small({ValueTarget::kMonteCarlo, ValueTarget::kFitted});
+  CollectOptions options = Small({ValueTarget::kMonteCarlo});
   options.episodes = 520;
   const std::string whole = Collect(options, BuiltinEnvs(), BuiltinAgents()).ContentHash();
   options.work = work;
@@ -72,7 +75,7 @@ TEST(Collect, SourcesInTurnWithAllTheirVariety) {
   const EpisodeFile file = Collect(options, BuiltinEnvs(), BuiltinAgents());
   EXPECT_NO_THROW(RequireValid(file, "test"));
   const std::vector<std::string> families = SourceFamilies(BuiltinEnvs());
-  EXPECT_EQ(families.size(), 4u);
+  EXPECT_GE(families.size(), 4u);
   std::set<double> styles;
   std::set<Index> lengths;
   int dead = 0;
@@ -80,7 +83,7 @@ TEST(Collect, SourcesInTurnWithAllTheirVariety) {
   int experts = 0;
   for (std::size_t k = 0; k < file.episodes.size(); ++k) {
     const StoredEpisode& e = file.episodes[k];
-    EXPECT_EQ(e.env, families[k % 4]);
+    EXPECT_EQ(e.env, families[k % families.size()]);
     styles.insert(e.facts.at("style"));
     lengths.insert(e.horizon());
     dead += e.facts.at("slot_mask") != 255.0 ? 1 : 0;

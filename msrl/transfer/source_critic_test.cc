@@ -1,6 +1,7 @@
 #include "msrl/transfer/source_critic.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
@@ -110,7 +112,8 @@ TEST(SourceCritic, TellsBetterFromWorseStatesOfAnEpisode) {
 }
 
 TEST(SourceCritic, GoesThroughTheFileAndIntoPretraining) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "critic_value_test.h5";
+  const auto path =
+      std::filesystem::path(::testing::TempDir()) / StrCat("source_critic_test_", getpid(), ".h5");
   std::map<std::string, EpisodeFile> files;
   const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
   const std::vector<std::string> settings{"target=critic", "updates=2"};
