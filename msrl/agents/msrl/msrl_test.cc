@@ -278,11 +278,14 @@ TEST(Msrl, BranchesThatDoNotFitAreRefused) {
   // the same number of features, another meaning
   ValueBranch foreign = SourceBranch();
   foreign.info().lift.value ^= 1;
-  EXPECT_NE(refusal({}, foreign).find("was trained with lift"), std::string::npos);
+  const auto of_lift = [](const ValueBranch& branch) {
+    return "the value-branch was trained with lift " + branch.info().lift.ToString();
+  };
+  EXPECT_NE(refusal({}, foreign).find(of_lift(foreign)), std::string::npos);
   EXPECT_EQ(refusal({"unaligned=true"}, foreign), "no error");
   // a lift with fewer features cannot be taken as another
   const ValueBranch smaller = SourceBranch(LiftKind::kCompactNoAction);
-  EXPECT_NE(refusal({}, smaller).find("was trained with lift"), std::string::npos);
+  EXPECT_NE(refusal({}, smaller).find(of_lift(smaller)), std::string::npos);
   EXPECT_NE(refusal({"unaligned=true"}, smaller).find("features"), std::string::npos);
   EXPECT_EQ(refusal({"lift=compact-no-action"}, smaller), "no error");
   EXPECT_NE(refusal({}, SourceBranch(LiftKind::kCompact, 8)).find("width 8"), std::string::npos);
