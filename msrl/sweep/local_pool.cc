@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/run/stop_signal.h"
 
 namespace msrl {

@@ -37,12 +37,6 @@ std::string LastLine(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-void MakeFolder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
-}
-
 bool SweepDirectory::HasPlan() const {
   std::error_code error;
   return fs::exists(path_ / kPlanFile, error);

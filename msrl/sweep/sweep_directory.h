@@ -68,9 +68,6 @@ bool SameCode(const RunRecord& record);
 // Without blanks and line ends after it.
 std::string LastLine(std::string text);
 
-// With its parents. UserError if it cannot be made.
-void MakeFolder(const std::filesystem::path& path);
-
 }  // namespace msrl
 
 #endif  // MSRL_SWEEP_SWEEP_DIRECTORY_H_
