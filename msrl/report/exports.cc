@@ -142,13 +142,14 @@ class Document {
     }
     json["pretraining"] = nullptr;
     json["branches"] = List(records_.branches, [](const BranchRecord& branch) {
-      return Json{{"name", branch.branch},
-                  {"seeds", branch.seeds},
-                  {"rank_correlation", branch.rank_correlation},
-                  {"centred_rank_correlation", branch.centred_rank_correlation},
-                  {"difference_correlation", branch.difference_correlation},
-                  {"updates", branch.updates},
-                  {"dataset", branch.dataset}};
+      Json row{{"name", branch.branch}, {"seeds", branch.seeds}};
+      for (const char* key :
+           {"rank_correlation", "centred_rank_correlation", "difference_correlation"}) {
+        row[key] = Value(branch.Figure(key));
+      }
+      row["updates"] = branch.updates;
+      row["dataset"] = branch.dataset;
+      return row;
     });
     json["diagnostics"] = nullptr;
     json["predictor"] = Json::array();
