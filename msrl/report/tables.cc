@@ -43,7 +43,7 @@ std::string IqmText(const std::optional<ScoreCell>& cell) {
   return text;
 }
 
-std::string RateText(const std::optional<RateCell>& cell) {
+std::string RateText(const std::optional<ScoreCell>& cell) {
   return cell ? StrCat(FixedText(100.0 * cell->mean, 0), " %") : kNothing;
 }
 
