@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace msrl {
@@ -19,6 +20,14 @@ inline std::vector<std::string_view> SplitAt(std::string_view text, char separat
   }
   parts.push_back(text);
   return parts;
+}
+
+// What stands before and after the first separator; without one, all of it is before.
+inline std::pair<std::string_view, std::string_view> SplitOnce(std::string_view text,
+                                                               char separator) {
+  const std::size_t end = text.find(separator);
+  if (end == std::string_view::npos) return {text, {}};
+  return {text.substr(0, end), text.substr(end + 1)};
 }
 
 // The number that the whole text is; empty for anything else.

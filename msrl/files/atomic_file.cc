@@ -85,6 +85,12 @@ void WriteFileAtomically(const std::filesystem::path& path,
   SyncFolder(folder);
 }
 
+void MakeFolder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
+}
+
 AppendFile::AppendFile(const std::filesystem::path& path, std::uint64_t size)
     : path_(path), fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)), size_(size) {
   if (fd_ < 0) FailIo("write", path);

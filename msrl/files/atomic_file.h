@@ -26,6 +26,9 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
 void WriteFileAtomically(const std::filesystem::path& path,
                          std::span<const std::string_view> pieces);
 
+// With its parents. UserError if it cannot be made.
+void MakeFolder(const std::filesystem::path& path);
+
 // A file that grows at its end. What was appended is in the file, though not yet on the disk,
 // when Append returns; a failed Append leaves the file as it was and is a UserError.
 class AppendFile {

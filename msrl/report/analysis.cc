@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kThresholdShare = 0.8;
 
-using Scores = std::vector<std::vector<SeedScores>>;  // [task][method]
+// By task and method; none is empty.
+using Scores = std::map<std::pair<int, int>, SeedScores>;
 
 template <typename Entry>
 std::map<std::string, int> Places(const std::vector<Entry>& entries) {
@@ -22,18 +23,17 @@ std::map<std::string, int> Places(const std::vector<Entry>& entries) {
 }
 
 Scores Collect(const Analysis& analysis, std::optional<double> RunScore::*field) {
-  Scores scores(analysis.tasks.size(), std::vector<SeedScores>(analysis.methods.size()));
+  Scores scores;
   for (const RunScore& score : analysis.scores) {
-    if (score.*field) {
-      scores[static_cast<std::size_t>(score.task)][static_cast<std::size_t>(score.method)].Add(
-          score.seed(), *(score.*field));
-    }
+    if (score.*field) scores[{score.task, score.method}].Add(score.seed(), *(score.*field));
   }
   return scores;
 }
 
 const SeedScores& At(const Scores& scores, int task, int method) {
-  return scores[static_cast<std::size_t>(task)][static_cast<std::size_t>(method)];
+  static const SeedScores none;
+  const auto found = scores.find({task, method});
+  return found == scores.end() ? none : found->second;
 }
 
 std::vector<CurvePoint> ReturnCurve(const RunRecord& run) {
@@ -56,12 +56,13 @@ void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& ana
     }
     try {
       const EnvSpec spec = envs.Make(env.id, env.settings)->spec();
-      if (spec.still_return) task.still_return = spec.still_return->value;
-      // no run yet
-      if (!task.random_return && spec.random_return) task.random_return = spec.random_return->value;
-      if (!task.reference_return && spec.reference_return) {
-        task.reference_return = spec.reference_return->value;
-      }
+      // while no run says it
+      const auto take = [](std::optional<double>& known, const auto& measured) {
+        if (!known && measured) known = measured->value;
+      };
+      take(task.random_return, spec.random_return);
+      take(task.reference_return, spec.reference_return);
+      take(task.still_return, spec.still_return);
     } catch (const UserError&) {
       // an environment of another version: what the runs say is enough
     }
@@ -75,21 +76,18 @@ void ListTasks(const RunRecords& records, const EnvRegistry& envs, Analysis& ana
 }
 
 void ListMethods(const RunRecords& records, const AgentRegistry& agents, Analysis& analysis) {
-  std::set<std::string> run, names;
-  for (const SweepMethod& method : records.sweep.methods) {
-    analysis.methods.push_back({method});
-    run.insert(method.agent);
-    names.insert(method.name);
-  }
+  const std::vector<SweepMethod>& run = records.sweep.methods;
+  for (const SweepMethod& method : run) analysis.methods.push_back({method});
   const auto add = [&](std::optional<MeasuredReturn> EnvSpec::*measured, const char* title,
                        std::optional<double> TaskInfo::*value) {
-    const bool known = std::any_of(analysis.tasks.begin(), analysis.tasks.end(),
-                                   [value](const TaskInfo& task) { return task.*value; });
-    const auto agent =
-        std::find_if(agents.begin(), agents.end(),
-                     [measured](const AgentEntry& entry) { return entry.measured == measured; });
+    const bool known = std::ranges::any_of(
+        analysis.tasks, [value](const TaskInfo& task) { return (task.*value).has_value(); });
+    const auto agent = std::ranges::find(agents, measured, &AgentEntry::measured);
     if (!known || agent == agents.end()) return;
-    if (run.contains(agent->id) || names.contains(agent->id)) return;
+    if (std::ranges::find(run, agent->id, &SweepMethod::agent) != run.end() ||
+        std::ranges::find(run, agent->id, &SweepMethod::name) != run.end()) {
+      return;
+    }
     analysis.methods.push_back(
         {{.name = agent->id, .title = title, .agent = agent->id, .role = "reference"}, value});
   };
@@ -100,9 +98,7 @@ void ListMethods(const RunRecords& records, const AgentRegistry& agents, Analysi
 void ListFamilies(Analysis& analysis) {
   std::vector<std::string> families = PaperFamilies();
   for (const TaskInfo& task : analysis.tasks) {
-    if (std::find(families.begin(), families.end(), task.family) == families.end()) {
-      families.push_back(task.family);
-    }
+    if (std::ranges::find(families, task.family) == families.end()) families.push_back(task.family);
   }
   for (const std::string& family : families) {
     if (!analysis.TasksOf(family).empty()) analysis.families.push_back(family);
@@ -132,14 +128,12 @@ void ScoreRuns(const RunRecords& records, Analysis& analysis) {
 
 // Scores relative to the best of the comparison.
 void ScoreAgainstBest(Analysis& analysis) {
-  const Scores finals = Collect(analysis, &RunScore::final_return);
-  for (std::size_t t = 0; t < analysis.tasks.size(); ++t) {
-    TaskInfo& task = analysis.tasks[t];
-    for (const SeedScores& scores : finals[t]) {
-      if (scores.empty()) continue;
-      const double mean = MeanAndStd(scores.values()).mean;
-      task.best_final_return = std::max(task.best_final_return.value_or(mean), mean);
-    }
+  for (const auto& [place, scores] : Collect(analysis, &RunScore::final_return)) {
+    auto& best = analysis.tasks[static_cast<std::size_t>(place.first)].best_final_return;
+    const double mean = MeanAndStd(scores.values()).mean;
+    best = std::max(best.value_or(mean), mean);
+  }
+  for (TaskInfo& task : analysis.tasks) {
     if (task.PaperStyle(0.0)) {
       task.threshold_return =
           *task.random_return + kThresholdShare * (*task.best_final_return - *task.random_return);
@@ -193,6 +187,13 @@ ScoreCell Cell(const std::vector<SeedScores>& tasks, const TaskStatistic& mean,
   return cell;
 }
 
+ScoreCell OverSeeds(const SeedScores& scores) {
+  const MeanStd over_seeds = MeanAndStd(scores.values());
+  ScoreCell cell{.mean = over_seeds.mean, .n = scores.n()};
+  if (cell.n > 1) cell.std = over_seeds.std;
+  return cell;
+}
+
 // The families of a report and those of the paper are the same: only then are averages comparable.
 bool SameFamiliesAsPaper(const Analysis& analysis) { return analysis.families == PaperFamilies(); }
 
@@ -211,8 +212,7 @@ std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, con
       continue;
     }
     ScoreCell cell = Cell(found->tasks, MeanOfMeans, bootstrap);
-    cell.std = MeanAndStd(found->means.values()).std;
-    if (cell.n < 2) cell.std.reset();
+    cell.std = OverSeeds(found->means).std;
     if (with_paper) cell.paper = FindPaperFigure("control", paper, family);
     all.insert(all.end(), found->tasks.begin(), found->tasks.end());
     sizes.push_back(found->tasks.size());
@@ -239,16 +239,16 @@ std::vector<std::optional<ScoreCell>> ScoreColumns(const Analysis& analysis, con
   return cells;
 }
 
-std::vector<std::optional<RateCell>> RateColumns(const Analysis& analysis, const Scores& scores,
-                                                 int method) {
-  std::vector<std::optional<RateCell>> cells;
-  RateCell average;
+std::vector<std::optional<ScoreCell>> RateColumns(const Analysis& analysis, const Scores& scores,
+                                                  int method) {
+  std::vector<std::optional<ScoreCell>> cells;
+  ScoreCell average;
   int families = 0;
   for (const std::string& family : analysis.families) {
     const auto found = OfFamily(scores, analysis.TasksOf(family), method);
     cells.emplace_back();
     if (!found) continue;
-    const RateCell cell{MeanAndStd(found->means.values()).mean, found->means.n()};
+    const ScoreCell cell = OverSeeds(found->means);
     average.mean += cell.mean;
     average.n = families == 0 ? cell.n : std::min(average.n, cell.n);
     ++families;
@@ -269,9 +269,9 @@ std::vector<std::optional<ThresholdSummary>> ThresholdColumns(const Analysis& an
     const std::vector<int> tasks = analysis.TasksOf(family);
     std::map<std::uint64_t, std::vector<std::optional<std::int64_t>>> by_seed;
     for (const RunScore& score : analysis.scores) {
-      const bool here = std::find(tasks.begin(), tasks.end(), score.task) != tasks.end();
       const TaskInfo& task = analysis.Task(score.task);
-      if (here && score.method == method && score.run->finished() && task.threshold_return) {
+      if (task.family == family && score.method == method && score.run->finished() &&
+          task.threshold_return) {
         by_seed[score.seed()].push_back(score.threshold_step);
       }
     }
@@ -298,14 +298,14 @@ void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap)
   Scores finals = Collect(analysis, &RunScore::final_normalised);
   Scores paper_style = Collect(analysis, &RunScore::paper_style);
   const Scores success = Collect(analysis, &RunScore::success);
-  for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
+  for (int m = 0; m < std::ssize(analysis.methods); ++m) {
     const auto measured = analysis.methods[static_cast<std::size_t>(m)].measured;
     // a policy that was not run: one value per task
-    for (std::size_t t = 0; measured && t < analysis.tasks.size(); ++t) {
-      const TaskInfo& task = analysis.tasks[t];
+    for (int t = 0; t < std::ssize(analysis.tasks); ++t) {
+      const TaskInfo& task = analysis.Task(t);
       const auto value = MeasuredReturn(analysis, task, m);
       const auto add = [&](Scores& scores, const std::optional<double>& score) {
-        if (score) scores[t][static_cast<std::size_t>(m)].Add(0, *score);
+        if (score) scores[{t, m}].Add(0, *score);
       };
       if (!value) continue;
       add(auc, task.Normalised(*value));
@@ -331,18 +331,15 @@ void MakeRows(Analysis& analysis, Scores auc, const BootstrapOptions& bootstrap)
 void AddRawReturns(Analysis& analysis) {
   const Scores few_shot = Collect(analysis, &RunScore::few_shot_return);
   const Scores finals = Collect(analysis, &RunScore::final_return);
-  for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
+  for (int t = 0; t < std::ssize(analysis.tasks); ++t) {
     const TaskInfo& task = analysis.Task(t);
     if (task.Normalised(0.0)) continue;
-    for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
+    for (int m = 0; m < std::ssize(analysis.methods); ++m) {
       const auto cell = [&](const Scores& scores) -> std::optional<ScoreCell> {
         if (const auto value = MeasuredReturn(analysis, task, m)) return ScoreCell{.mean = *value};
         const SeedScores& found = At(scores, t, m);
         if (found.empty()) return std::nullopt;
-        const MeanStd over_seeds = MeanAndStd(found.values());
-        ScoreCell made{.mean = over_seeds.mean, .n = found.n()};
-        if (made.n > 1) made.std = over_seeds.std;
-        return made;
+        return OverSeeds(found);
       };
       const RawReturns entry{t, m, cell(few_shot), cell(finals)};
       if (entry.few_shot || entry.final_return) analysis.raw_returns.push_back(entry);
@@ -351,36 +348,29 @@ void AddRawReturns(Analysis& analysis) {
 }
 
 // Runs of one method in one task, by seed.
-void MakeCurve(const Analysis& analysis, int task_index, int method,
-               std::map<int, MeanBands>& bands, const BootstrapOptions& bootstrap,
-               std::vector<Curve>& curves) {
-  const TaskInfo& task = analysis.Task(task_index);
-  std::map<std::uint64_t, const RunRecord*> runs;
-  std::set<std::int64_t> steps;
-  for (const RunScore& score : analysis.scores) {
-    if (score.task != task_index || score.method != method || score.run->evaluations.empty()) {
-      continue;
-    }
-    runs[score.seed()] = score.run;
-    for (const Evaluation& evaluation : score.run->evaluations) steps.insert(evaluation.step);
-  }
+using Runs = std::map<std::uint64_t, const RunRecord*>;
+
+void AddCurve(Analysis& analysis, int task, int method, Runs runs, std::map<int, MeanBands>& bands,
+              const BootstrapOptions& bootstrap) {
+  std::erase_if(runs, [](const auto& run) { return run.second->evaluations.empty(); });
   if (runs.empty()) return;
-  Curve curve{.task = task_index, .method = method};
+  Curve curve{.task = task, .method = method};
+  std::set<std::int64_t> steps;
+  for (const auto& [seed, run] : runs) {
+    for (const Evaluation& evaluation : run->evaluations) steps.insert(evaluation.step);
+  }
   curve.steps.assign(steps.begin(), steps.end());
   const std::size_t count = curve.steps.size();
-  for (auto* column : {&curve.mean, &curve.low, &curve.high, &curve.mean_return, &curve.low_return,
-                       &curve.high_return, &curve.success}) {
+  for (auto* column : {&curve.mean, &curve.low, &curve.high, &curve.success}) {
     column->resize(count);
   }
   std::vector<std::vector<double>> returns(count), success(count);
   for (const auto& [seed, run] : runs) {
-    CurveOfSeed line{seed, std::vector<std::optional<double>>(count),
-                     std::vector<std::optional<double>>(count)};
+    CurveOfSeed line{seed, std::vector<std::optional<double>>(count)};
     std::size_t i = 0;
     for (const Evaluation& evaluation : run->evaluations) {
       while (curve.steps[i] < evaluation.step) ++i;
-      line.returns[i] = evaluation.mean_return;
-      line.values[i] = task.Normalised(evaluation.mean_return);
+      line.values[i] = evaluation.mean_return;
       returns[i].push_back(evaluation.mean_return);
       if (evaluation.success_rate) success[i].push_back(*evaluation.success_rate);
     }
@@ -393,63 +383,64 @@ void MakeCurve(const Analysis& analysis, int task_index, int method,
       if (std::ssize(values) != n) return std::nullopt;
       return MeanAndStd(values).mean;
     };
-    curve.mean_return[i] = mean(returns[i]);
+    curve.mean[i] = mean(returns[i]);
     curve.success[i] = mean(success[i]);
-    if (!curve.mean_return[i]) continue;
-    // both scales are affine maps of each other: one band serves both
-    curve.mean[i] = task.Normalised(*curve.mean_return[i]);
+    if (!curve.mean[i]) continue;
     if (const auto interval = band.Of(returns[i])) {
-      curve.low_return[i] = interval->low;
-      curve.high_return[i] = interval->high;
-      curve.low[i] = task.Normalised(interval->low);
-      curve.high[i] = task.Normalised(interval->high);
+      curve.low[i] = interval->low;
+      curve.high[i] = interval->high;
     }
   }
-  curves.push_back(std::move(curve));
+  analysis.curves.push_back(std::move(curve));
+}
+
+void AddCost(Analysis& analysis, int task, int method, const Runs& runs) {
+  CostEntry cost{.task = task, .method = method};
+  int timed = 0;
+  for (const auto& [seed, run] : runs) {
+    cost.parameters = std::max(cost.parameters, run->facts.parameters);
+    if (run->timing.seconds <= 0.0) continue;
+    cost.steps_per_second += run->timing.steps_per_second;
+    cost.seconds += run->timing.seconds;
+    ++timed;
+  }
+  cost.steps_per_second /= std::max(1, timed);
+  cost.seconds /= std::max(1, timed);
+  analysis.costs.push_back(cost);
 }
 
 std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const AgentRegistry& agents,
                                           const std::string& baseline) {
   std::vector<Comparison> chosen;
-  const auto& methods = analysis.methods;
-  const auto add = [&chosen](std::size_t a, std::size_t b) {
-    const Comparison next{static_cast<int>(a), static_cast<int>(b)};
-    const bool known = std::any_of(chosen.begin(), chosen.end(), [&next](const Comparison& other) {
-      return other.a == next.a && other.b == next.b;
-    });
-    if (!known && a != b) chosen.push_back(next);
+  const auto add = [&chosen](int a, int b) {
+    const bool known = std::ranges::find(chosen, Comparison{a, b}) != chosen.end();
+    if (!known && a != b) chosen.push_back({a, b});
   };
-  const auto with = [&](std::size_t a, const char* role, const std::string& agent) {
-    for (std::size_t b = 0; b < methods.size(); ++b) {
-      if (methods[b].facts.role != role) continue;
-      if (agent.empty() || methods[b].facts.agent == agent) add(a, b);
+  const int methods = static_cast<int>(analysis.methods.size());
+  const auto with = [&](int a, std::string_view role, const std::string& agent) {
+    for (int b = 0; b < methods; ++b) {
+      if (analysis.Method(b).role == role && analysis.Method(b).agent == agent) add(a, b);
     }
   };
-  for (std::size_t a = 0; a < methods.size(); ++a) {
-    const SweepMethod& facts = methods[a].facts;
+  for (int a = 0; a < methods; ++a) {
+    const SweepMethod& facts = analysis.Method(a);
     const std::string over = agents.FactsOf(facts.agent).over;
-    if (facts.role == "transfer") {
-      with(a, "scratch", facts.agent);
-      if (!over.empty()) with(a, "baseline", over);
-      with(a, "control", facts.agent);
-    } else if (facts.role == "scratch" && !over.empty()) {
-      with(a, "baseline", over);
-    }
+    if (facts.role == "transfer") with(a, "scratch", facts.agent);
+    if (facts.role == "transfer" || facts.role == "scratch") with(a, "baseline", over);
+    if (facts.role == "transfer") with(a, "control", facts.agent);
   }
   if (baseline.empty()) return chosen;
   std::vector<std::string> names;
-  for (const MethodInfo& method : methods) {
+  for (const MethodInfo& method : analysis.methods) {
     if (!method.measured) names.push_back(method.facts.name);
   }
-  const auto found = std::find(names.begin(), names.end(), baseline);
+  const auto found = std::ranges::find(names, baseline);
   if (found == names.end()) {
     throw UserError(
         StrCat("--baseline: no method is called '", baseline, "'", DidYouMean(baseline, names)));
   }
-  for (std::size_t a = 0; a < names.size(); ++a) {
-    if (methods[a].facts.role != "reference") {
-      add(a, static_cast<std::size_t>(found - names.begin()));
-    }
+  for (int a = 0; a < std::ssize(names); ++a) {
+    if (analysis.Method(a).role != "reference") add(a, static_cast<int>(found - names.begin()));
   }
   return chosen;
 }
@@ -477,7 +468,7 @@ void Compare(Analysis& analysis, const Scores& auc, const AgentRegistry& agents,
       analysis.improvements.push_back({task, of, ProbabilityOfImprovement(left, right),
                                        ProbabilityOfImprovementInterval(left, right, bootstrap)});
     };
-    for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
+    for (int t = 0; t < std::ssize(analysis.tasks); ++t) {
       const SeedScores& left = At(auc, t, of.a);
       const SeedScores& right = At(auc, t, of.b);
       if (left.empty() || right.empty()) continue;
@@ -498,27 +489,6 @@ void Compare(Analysis& analysis, const Scores& auc, const AgentRegistry& agents,
   }
 }
 
-void AddCosts(Analysis& analysis) {
-  std::map<std::pair<int, int>, std::vector<const RunRecord*>> groups;
-  for (const RunScore& score : analysis.scores) {
-    groups[{score.task, score.method}].push_back(score.run);
-  }
-  for (const auto& [place, runs] : groups) {
-    CostEntry cost{.task = place.first, .method = place.second};
-    int timed = 0;
-    for (const RunRecord* run : runs) {
-      cost.parameters = std::max(cost.parameters, run->facts.parameters);
-      if (run->timing.seconds <= 0.0) continue;
-      cost.steps_per_second += run->timing.steps_per_second;
-      cost.seconds += run->timing.seconds;
-      ++timed;
-    }
-    cost.steps_per_second /= std::max(1, timed);
-    cost.seconds /= std::max(1, timed);
-    analysis.costs.push_back(cost);
-  }
-}
-
 }  // namespace
 
 std::optional<double> TaskInfo::Normalised(double value) const {
@@ -532,8 +502,8 @@ std::optional<double> TaskInfo::PaperStyle(double value) const {
 }
 
 bool Analysis::HasRole(std::string_view role) const {
-  return std::any_of(methods.begin(), methods.end(),
-                     [role](const MethodInfo& method) { return method.facts.role == role; });
+  return std::ranges::any_of(methods,
+                             [role](const auto& method) { return method.facts.role == role; });
 }
 
 std::vector<std::string> Analysis::Columns() const {
@@ -566,16 +536,18 @@ Analysis Analyse(const RunRecords& records, const Registries& registries,
   const Scores auc = Collect(analysis, &RunScore::auc);
   MakeRows(analysis, auc, options.bootstrap);
   AddRawReturns(analysis);
+  std::map<std::pair<int, int>, Runs> groups;  // by task and method
+  for (const RunScore& score : analysis.scores) {
+    groups[{score.task, score.method}][score.seed()] = score.run;
+  }
   std::map<int, MeanBands> bands;
   BootstrapOptions expanded = options.bootstrap;
   expanded.expanded = true;
-  for (int t = 0; t < static_cast<int>(analysis.tasks.size()); ++t) {
-    for (int m = 0; m < static_cast<int>(analysis.methods.size()); ++m) {
-      MakeCurve(analysis, t, m, bands, expanded, analysis.curves);
-    }
+  for (const auto& [place, runs] : groups) {
+    AddCurve(analysis, place.first, place.second, runs, bands, expanded);
+    AddCost(analysis, place.first, place.second, runs);
   }
   Compare(analysis, auc, registries.agents, options.baseline, options.bootstrap);
-  AddCosts(analysis);
   return analysis;
 }
 

@@ -65,16 +65,11 @@ struct ScoreCell {
   std::optional<PaperFigure> paper = {};
 };
 
-struct RateCell {
-  double mean = 0.0;
-  int n = 0;
-};
-
 // A row of the tables; one entry per column.
 struct MethodRow {
   int method = 0;
   std::vector<std::optional<ScoreCell>> auc = {}, final_return = {}, paper_style = {};
-  std::vector<std::optional<RateCell>> success = {};
+  std::vector<std::optional<ScoreCell>> success = {};  // mean, std and n only
   std::vector<std::optional<ThresholdSummary>> threshold = {};
 };
 
@@ -86,23 +81,22 @@ struct RawReturns {
 
 struct CurveOfSeed {
   std::uint64_t seed = 0;
-  std::vector<std::optional<double>> values = {},
-                                     returns = {};  // normalised and plain, one per step
+  std::vector<std::optional<double>> values = {};  // one per step
 };
 
+// Returns in the task's own unit. Normalising is an affine map: it can be done to all of them.
 struct Curve {
   int task = 0;
   int method = 0;
   std::vector<std::int64_t> steps = {};
-  // Empty at steps that not all seeds have reached. Normalised, then in the task's own unit.
-  std::vector<std::optional<double>> mean = {}, low = {}, high = {};
-  std::vector<std::optional<double>> mean_return = {}, low_return = {}, high_return = {};
-  std::vector<std::optional<double>> success = {};
+  // Empty at steps that not all seeds have reached.
+  std::vector<std::optional<double>> mean = {}, low = {}, high = {}, success = {};
   std::vector<CurveOfSeed> seeds = {};
 };
 
 struct Comparison {
   int a = 0, b = 0;  // methods
+  bool operator==(const Comparison&) const = default;
 };
 
 inline constexpr int kAllTasks = -1;

@@ -1,12 +1,12 @@
 #include "msrl/report/exhibits.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <numeric>
 
 #include "msrl/agents/msrl/obstruction_proxy.h"
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/core/statistics.h"
 #include "msrl/memory/segment_library.h"
 #include "msrl/run/runner.h"
@@ -32,12 +32,13 @@ std::vector<std::string> RowLabels(const Lift& lift) {
   return labels;
 }
 
-// At most kMostPrefixes of n, the first and the last among them.
-std::vector<std::size_t> Spread(std::size_t n) {
-  const std::size_t count = std::min(n, kMostPrefixes);
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < count; ++i) {
-    chosen.push_back(count == 1 ? 0 : i * (n - 1) / (count - 1));
+// At most so many, the first and the last among them.
+template <typename T>
+std::vector<T> Spread(std::vector<T> all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<T> chosen;
+  for (std::size_t i = 0; i < most; ++i) {
+    chosen.push_back(std::move(all[i * (all.size() - 1) / (most - 1)]));
   }
   return chosen;
 }
@@ -53,7 +54,6 @@ MatrixExhibit PlayEpisode(const RunDirectory& directory, const Registries& regis
     exhibit.blocks.emplace_back(block.name, static_cast<int>(block.size));
   }
   exhibit.labels = RowLabels(*lift);
-  std::vector<MatrixPrefix> prefixes;
   PlayEpisodes(
       *agent, env, {.seed = spec.seed, .name = "exhibit"}, [&](int, const PlayedStep& step) {
         const SegmentMatrix& z = step.experience.after.matrix;
@@ -64,11 +64,9 @@ MatrixExhibit PlayEpisode(const RunDirectory& directory, const Registries& regis
             prefix.packed.push_back(z(row, column));
           }
         }
-        prefixes.push_back(std::move(prefix));
+        exhibit.prefixes.push_back(std::move(prefix));
       });
-  for (const std::size_t i : Spread(prefixes.size())) {
-    exhibit.prefixes.push_back(std::move(prefixes[i]));
-  }
+  exhibit.prefixes = Spread(std::move(exhibit.prefixes), kMostPrefixes);
   return exhibit;
 }
 
@@ -77,9 +75,8 @@ LibraryExhibit ShowLibrary(const Archive& state) {
   LibraryExhibit exhibit{.size = library.size(), .capacity = library.config().capacity};
   std::vector<std::int64_t> slots(static_cast<std::size_t>(library.size()));
   std::iota(slots.begin(), slots.end(), 0);
-  std::stable_sort(slots.begin(), slots.end(), [&library](std::int64_t a, std::int64_t b) {
-    return library.uses(a) > library.uses(b);
-  });
+  std::ranges::stable_sort(slots, std::greater<>(),
+                           [&library](std::int64_t slot) { return library.uses(slot); });
   slots.resize(std::min(slots.size(), kMostSegments));
   const auto list = [](std::span<const float> values) {
     return std::vector<float>(values.begin(), values.end());
@@ -95,11 +92,8 @@ LibraryExhibit ShowLibrary(const Archive& state) {
 
 std::optional<double> SettingNumber(const RunSpec& spec, std::string_view key) {
   for (const std::string& setting : spec.agent_settings) {
-    if (!setting.starts_with(StrCat(key, "="))) continue;
-    double value = 0.0;
-    const char* const end = setting.data() + setting.size();
-    const auto [stop, error] = std::from_chars(setting.data() + key.size() + 1, end, value);
-    if (error == std::errc() && stop == end) return value;
+    const auto [name, text] = SplitOnce(setting, '=');
+    if (name == key) return ParseNumber<double>(text);
   }
   return std::nullopt;
 }
@@ -129,18 +123,16 @@ std::optional<ObstructionExhibit> ShowObstruction(const Archive& state, const Ru
 // Role transfer if there is any such method, otherwise whatever could take something over.
 std::vector<const RunScore*> Candidates(const Analysis& analysis, const AgentRegistry& agents,
                                         int task) {
-  const bool has_transfer =
-      std::any_of(analysis.methods.begin(), analysis.methods.end(),
-                  [](const MethodInfo& method) { return method.facts.role == "transfer"; });
+  const bool has_transfer = analysis.HasRole("transfer");
   std::vector<const RunScore*> candidates;
   for (const RunScore& score : analysis.scores) {
-    const SweepMethod& facts = analysis.methods[static_cast<std::size_t>(score.method)].facts;
+    const SweepMethod& facts = analysis.Method(score.method);
     const bool wanted =
         has_transfer ? facts.role == "transfer" : !agents.FactsOf(facts.agent).takes.empty();
     if (score.task == task && wanted && score.run->finished()) candidates.push_back(&score);
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const RunScore* a, const RunScore* b) {
-    return std::pair(a->method, a->seed()) < std::pair(b->method, b->seed());
+  std::ranges::stable_sort(candidates, {}, [](const RunScore* score) {
+    return std::pair(score->method, score->seed());
   });
   return candidates;
 }
@@ -187,8 +179,8 @@ ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability
   exhibit.base_rate =
       static_cast<double>(positives.size()) / static_cast<double>(probability.size());
   for (const CalibrationBin& bin : bins) {
-    if (bin.n > 0)
-      exhibit.calibration.push_back({bin.predicted / bin.n, bin.observed / bin.n, bin.n});
+    if (bin.n == 0) continue;
+    exhibit.calibration.push_back({bin.predicted / bin.n, bin.observed / bin.n, bin.n});
   }
   if (positives.empty() || negatives.empty()) return exhibit;
   exhibit.auroc = Auroc(positives, negatives);
@@ -205,35 +197,30 @@ ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability
     roc.emplace_back(static_cast<double>(n) / static_cast<double>(negatives.size()),
                      static_cast<double>(p) / static_cast<double>(positives.size()));
   }
-  const std::size_t count = std::min(roc.size(), kMostRocPoints);
-  for (std::size_t i = 0; i < count; ++i) {
-    exhibit.roc.push_back(roc[i * (roc.size() - 1) / (count - 1)]);
-  }
+  exhibit.roc = Spread(std::move(roc), kMostRocPoints);
   return exhibit;
 }
 
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
                          const Registries& registries) {
   Exhibits exhibits;
-  for (int task = 0; task < static_cast<int>(analysis.tasks.size()); ++task) {
+  for (int task = 0; task < std::ssize(analysis.tasks); ++task) {
     std::string problem;
     for (const RunScore* score : Candidates(analysis, registries.agents, task)) {
-      const std::size_t matrices = exhibits.matrices.size();
-      const std::size_t libraries = exhibits.libraries.size();
       try {
-        ShowRun(records, *score, registries, exhibits);
+        Exhibits more = exhibits;
+        ShowRun(records, *score, registries, more);
+        exhibits = std::move(more);  // all or nothing of a run
         problem.clear();
         break;
       } catch (const std::exception& error) {
-        // all or nothing of a run; the next one is tried
-        exhibits.matrices.resize(matrices);
-        exhibits.libraries.resize(libraries);
+        // the next one is tried
         if (problem.empty()) problem = StrCat(score->run->path, ": ", error.what());
       }
     }
     if (!problem.empty()) {
-      exhibits.problems.push_back({analysis.tasks[static_cast<std::size_t>(task)].name,
-                                   StrCat("no run to look into, the first is ", problem)});
+      exhibits.problems.push_back(
+          {analysis.TaskName(task), StrCat("no run to look into, the first is ", problem)});
     }
   }
   return exhibits;

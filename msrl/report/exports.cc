@@ -54,7 +54,7 @@ Json CellJson(const std::optional<ScoreCell>& cell) {
   return json;
 }
 
-Json RateJson(const std::optional<RateCell>& cell) {
+Json RateJson(const std::optional<ScoreCell>& cell) {
   return cell ? Json{{"mean", cell->mean}, {"n", cell->n}} : Json();
 }
 
@@ -69,12 +69,13 @@ class Document {
   Document(const RunRecords& records, const Analysis& analysis)
       : records_(records), analysis_(analysis) {}
 
-  // What the page is made of, but for exhibits; figures are not rounded yet.
-  Json Page(const std::vector<FairnessItem>& fairness) const {
+  // What the page is made of; figures are not rounded yet.
+  Json Page(const std::vector<FairnessItem>& fairness, const Exhibits& exhibits = {},
+            const PageHeader& header = {}) const {
     Json json;
     json["format"] = "msrl-report";
     json["format_version"] = 1;
-    json["header"] = Header();
+    json["header"] = Header(header, exhibits.problems);
     json["min_verdict_pairs"] = kMinVerdictPairs;
     json["verdicts"] = List(analysis_.verdicts, [this](const Verdict& verdict) {
       return Json{{"env", Task(verdict.task)},
@@ -142,26 +143,62 @@ class Document {
     }
     json["pretraining"] = nullptr;
     json["branches"] = List(records_.branches, [](const BranchRecord& branch) {
-      return Json{{"name", branch.branch},
-                  {"seeds", branch.seeds},
-                  {"rank_correlation", branch.rank_correlation},
-                  {"centred_rank_correlation", branch.centred_rank_correlation},
-                  {"difference_correlation", branch.difference_correlation},
-                  {"updates", branch.updates},
-                  {"dataset", branch.dataset}};
+      Json row{{"name", branch.branch}, {"seeds", branch.seeds}};
+      for (const char* key :
+           {"rank_correlation", "centred_rank_correlation", "difference_correlation"}) {
+        row[key] = Value(branch.Figure(key));
+      }
+      row["updates"] = branch.updates;
+      row["dataset"] = branch.dataset;
+      return row;
     });
     json["diagnostics"] = nullptr;
     json["predictor"] = Json::array();
     for (const RunScore& score : analysis_.scores) {
-      if (!score.run->transfer) continue;
-      Json row = Of(score);
-      row["predictor"] = score.run->transfer->predictor;
-      row["amplitude"] = Value(score.run->transfer->amplitude);
-      json["predictor"].push_back(std::move(row));
+      if (const std::optional<TransferFigures>& transfer = score.run->transfer) {
+        json["predictor"].push_back(Of(score, {{"predictor", transfer->predictor},
+                                               {"amplitude", Value(transfer->amplitude)}}));
+      }
     }
-    for (const char* exhibit : {"matrices", "library", "obstruction"}) {
-      json[exhibit] = Json::array();
-    }
+    json["matrices"] = List(exhibits.matrices, [this](const MatrixExhibit& exhibit) {
+      const auto block = [](const auto& named) {
+        return Json{{"name", named.first}, {"size", named.second}};
+      };
+      const auto prefix = [](const MatrixPrefix& shown) {
+        return Json{{"t", shown.step},
+                    {"reward", shown.reward},
+                    {"return", shown.episode},
+                    {"packed", shown.packed}};
+      };
+      return Of(*exhibit.of, {{"blocks", List(exhibit.blocks, block)},
+                              {"labels", exhibit.labels},
+                              {"prefixes", List(exhibit.prefixes, prefix)}});
+    });
+    json["library"] = List(exhibits.libraries, [this](const LibraryExhibit& exhibit) {
+      const auto name = [](const GeometrySlot& slot) { return Json(slot.name); };
+      const auto segment = [](const LibrarySegment& shown) {
+        return Json{{"id", shown.slot},       {"uses", shown.uses},
+                    {"reward", shown.reward}, {"length", shown.length},
+                    {"head", shown.head},     {"entry", shown.entry},
+                    {"tail", shown.tail},     {"terminated", shown.terminated}};
+      };
+      return Of(*exhibit.of, {{"size", exhibit.size},
+                              {"capacity", exhibit.capacity},
+                              {"slots", List(AlignedSlots(), name)},
+                              {"segments", List(exhibit.segments, segment)}});
+    });
+    json["obstruction"] = List(exhibits.obstructions, [this](const ObstructionExhibit& exhibit) {
+      const auto bin = [](const CalibrationBin& shown) {
+        return Json{{"predicted", shown.predicted}, {"observed", shown.observed}, {"n", shown.n}};
+      };
+      return Of(*exhibit.of, {{"auroc", Value(exhibit.auroc)},
+                              {"ece", exhibit.ece},
+                              {"brier", exhibit.brier},
+                              {"base_rate", exhibit.base_rate},
+                              {"threshold", Value(exhibit.threshold)},
+                              {"roc", exhibit.roc},
+                              {"calibration", List(exhibit.calibration, bin)}});
+    });
     json["fairness"] = List(fairness, [](const FairnessItem& item) {
       return Json{{"item", item.item}, {"ok", Value(item.ok)}, {"found", item.found}};
     });
@@ -176,72 +213,28 @@ class Document {
     return json;
   }
 
-  void AddExhibits(const Exhibits& exhibits, Json& json) const {
-    for (const RecordProblem& problem : exhibits.problems) {
-      json["header"]["problems"].push_back(ProblemJson(problem));
-    }
-    for (const MatrixExhibit& exhibit : exhibits.matrices) {
-      Json& row = json["matrices"].emplace_back(Of(*exhibit.of));
-      row["blocks"] = List(exhibit.blocks, [](const auto& block) {
-        return Json{{"name", block.first}, {"size", block.second}};
-      });
-      row["labels"] = exhibit.labels;
-      row["prefixes"] = List(exhibit.prefixes, [](const MatrixPrefix& prefix) {
-        return Json{{"t", prefix.step},
-                    {"reward", prefix.reward},
-                    {"return", prefix.episode},
-                    {"packed", prefix.packed}};
-      });
-    }
-    for (const LibraryExhibit& exhibit : exhibits.libraries) {
-      Json& row = json["library"].emplace_back(Of(*exhibit.of));
-      row["size"] = exhibit.size;
-      row["capacity"] = exhibit.capacity;
-      row["slots"] = List(AlignedSlots(), [](const GeometrySlot& slot) { return Json(slot.name); });
-      row["segments"] = List(exhibit.segments, [](const LibrarySegment& segment) {
-        return Json{{"id", segment.slot},       {"uses", segment.uses},
-                    {"reward", segment.reward}, {"length", segment.length},
-                    {"head", segment.head},     {"entry", segment.entry},
-                    {"tail", segment.tail},     {"terminated", segment.terminated}};
-      });
-    }
-    for (const ObstructionExhibit& exhibit : exhibits.obstructions) {
-      Json& row = json["obstruction"].emplace_back(Of(*exhibit.of));
-      row["auroc"] = Value(exhibit.auroc);
-      row["ece"] = exhibit.ece;
-      row["brier"] = exhibit.brier;
-      row["base_rate"] = exhibit.base_rate;
-      row["threshold"] = Value(exhibit.threshold);
-      row["roc"] = exhibit.roc;
-      row["calibration"] = List(exhibit.calibration, [](const CalibrationBin& bin) {
-        return Json{{"predicted", bin.predicted}, {"observed", bin.observed}, {"n", bin.n}};
-      });
-    }
-  }
-
   // A row per run and a row per evaluation, which the page does not have.
   Json Runs() const {
     return List(analysis_.scores, [this](const RunScore& score) {
       const RunRecord& run = *score.run;
       // "never" only where there is something to reach
       const bool never = run.finished() && analysis_.Task(score.task).threshold_return;
-      Json row{{"path", run.path}};
-      row.update(Of(score));
-      row["state"] = StateName(run.status.state);
-      row["step"] = run.status.step;
-      row["steps"] = run.facts.spec.steps;
-      row["few_shot_return"] = Value(score.few_shot_return);
-      row["few_shot_auc"] = Value(score.auc);
-      row["few_shot_auc_paper_style"] = Value(score.paper_style);
-      row["final_return"] = Value(score.final_return);
-      row["final_normalised"] = Value(score.final_normalised);
-      row["success_rate"] = Value(score.success);
-      row["steps_to_threshold"] =
+      const Json threshold =
           score.threshold_step ? Json(*score.threshold_step) : Json(never ? "never" : "");
-      row["parameters"] = run.facts.parameters;
-      row["seconds"] = run.timing.seconds;
-      row["commit"] = run.facts.commit;
-      return row;
+      return Of(score, {{"path", run.path},
+                        {"state", StateName(run.status.state)},
+                        {"step", run.status.step},
+                        {"steps", run.facts.spec.steps},
+                        {"few_shot_return", Value(score.few_shot_return)},
+                        {"few_shot_auc", Value(score.auc)},
+                        {"few_shot_auc_paper_style", Value(score.paper_style)},
+                        {"final_return", Value(score.final_return)},
+                        {"final_normalised", Value(score.final_normalised)},
+                        {"success_rate", Value(score.success)},
+                        {"steps_to_threshold", threshold},
+                        {"parameters", run.facts.parameters},
+                        {"seconds", run.timing.seconds},
+                        {"commit", run.facts.commit}});
     });
   }
   Json Evaluations() const {
@@ -249,11 +242,10 @@ class Document {
     for (const RunScore& score : analysis_.scores) {
       for (const Evaluation& evaluation : score.run->evaluations) {
         const auto normalised = analysis_.Task(score.task).Normalised(evaluation.mean_return);
-        Json& row = rows.emplace_back(Of(score));
-        row["step"] = evaluation.step;
-        row["return"] = evaluation.mean_return;
-        row["normalised_return"] = Value(normalised);
-        row["success_rate"] = Value(evaluation.success_rate);
+        rows.push_back(Of(score, {{"step", evaluation.step},
+                                  {"return", evaluation.mean_return},
+                                  {"normalised_return", Value(normalised)},
+                                  {"success_rate", Value(evaluation.success_rate)}}));
       }
     }
     return rows;
@@ -291,47 +283,55 @@ class Document {
  private:
   const std::string& Method(int method) const { return analysis_.Method(method).name; }
   std::string Task(int task) const { return analysis_.TaskName(task); }
-  Json Of(const RunScore& score) const {
-    return {{"env", Task(score.task)}, {"method", Method(score.method)}, {"seed", score.seed()}};
-  }
-  static Json ProblemJson(const RecordProblem& problem) {
-    return {{"path", problem.path}, {"what", problem.what}};
+  Json Of(const RunScore& score, const Json& more) const {
+    Json row{{"env", Task(score.task)}, {"method", Method(score.method)}, {"seed", score.seed()}};
+    row.update(more);
+    return row;
   }
 
-  Json Header() const {
+  Json Header(const PageHeader& header, const std::vector<RecordProblem>& more_problems) const {
     const RunCounts& counts = records_.counts;
-    Json json{{"title", records_.sweep.name}};
-    for (const char* of_page : {"created", "msrl_version", "commit", "host", "commands"}) {
-      json[of_page] = nullptr;
-    }
-    json["few_shot"] = analysis_.few_shot;
+    Json json{{"title", records_.sweep.name},
+              {"created", header.created},
+              {"msrl_version", BuildVersion()},
+              {"commit", BuildCommit()},
+              {"host", header.host},
+              {"commands", header.commands},
+              {"few_shot", analysis_.few_shot}};
     json["runs"] = {{"finished", counts.finished}, {"running", counts.running},
                     {"failed", counts.failed},     {"interrupted", counts.interrupted},
                     {"missing", counts.missing},   {"damaged", counts.damaged}};
-    json["problems"] = List(records_.problems, ProblemJson);
-    for (const RecordProblem& problem : analysis_.problems) {
-      json["problems"].push_back(ProblemJson(problem));
+    json["problems"] = Json::array();
+    for (const auto* problems : {&records_.problems, &analysis_.problems, &more_problems}) {
+      for (const RecordProblem& problem : *problems) {
+        json["problems"].push_back(Json{{"path", problem.path}, {"what", problem.what}});
+      }
     }
     return json;
   }
 
   Json CurveJson(const Curve& curve) const {
-    const bool success = std::any_of(curve.success.begin(), curve.success.end(),
-                                     [](const auto& value) { return value.has_value(); });
+    const bool success =
+        std::ranges::any_of(curve.success, [](const auto& value) { return value.has_value(); });
+    const auto normalised = [&task = analysis_.Task(curve.task)](const auto& returns) {
+      return List(returns, [&task](const std::optional<double>& value) {
+        return value ? Value(task.Normalised(*value)) : Json();
+      });
+    };
     return {{"env", Task(curve.task)},
             {"method", Method(curve.method)},
             {"steps", curve.steps},
-            {"mean", Value(curve.mean)},
-            {"low", Value(curve.low)},
-            {"high", Value(curve.high)},
-            {"raw_mean", Value(curve.mean_return)},
-            {"raw_low", Value(curve.low_return)},
-            {"raw_high", Value(curve.high_return)},
+            {"mean", normalised(curve.mean)},
+            {"low", normalised(curve.low)},
+            {"high", normalised(curve.high)},
+            {"raw_mean", Value(curve.mean)},
+            {"raw_low", Value(curve.low)},
+            {"raw_high", Value(curve.high)},
             {"success", success ? Value(curve.success) : Json()},
-            {"seeds", List(curve.seeds, [](const CurveOfSeed& line) {
+            {"seeds", List(curve.seeds, [&](const CurveOfSeed& line) {
                return Json{{"seed", line.seed},
-                           {"values", Value(line.values)},
-                           {"raw", Value(line.returns)}};
+                           {"values", normalised(line.values)},
+                           {"raw", Value(line.values)}};
              })}};
   }
 
@@ -340,7 +340,7 @@ class Document {
     Json rows = Json::array();
     for (const MethodRow& row : analysis_.rows) {
       const std::string& role = analysis_.Method(row.method).role;
-      if (!roles.empty() && std::find(roles.begin(), roles.end(), role) == roles.end()) continue;
+      if (!roles.empty() && std::ranges::find(roles, role) == roles.end()) continue;
       rows.push_back({{"method", Method(row.method)},
                       {"cells", List(row.auc, CellJson)},
                       {"final", List(row.final_return, CellJson)},
@@ -456,14 +456,7 @@ std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view t
 std::string ToPageData(const RunRecords& records, const Analysis& analysis,
                        const std::vector<FairnessItem>& fairness, const Exhibits& exhibits,
                        const PageHeader& header) {
-  const Document document(records, analysis);
-  Json json = document.Page(fairness);
-  document.AddExhibits(exhibits, json);
-  json["header"]["created"] = header.created;
-  json["header"]["msrl_version"] = BuildVersion();
-  json["header"]["commit"] = BuildCommit();
-  json["header"]["host"] = header.host;
-  json["header"]["commands"] = header.commands;
+  Json json = Document(records, analysis).Page(fairness, exhibits, header);
   Round(json);
   // records of others, as they are
   if (!records.pretrain_json.empty()) {

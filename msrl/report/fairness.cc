@@ -21,15 +21,17 @@ std::string Join(const auto& parts, std::string_view separator = ", ") {
 
 std::string Runs(std::size_t count) { return StrCat(count, count == 1 ? " run" : " runs"); }
 
-// A fact that must be the same in all branches that runs started from.
-template <typename Fact>
-FairnessItem SameInBranches(const RunRecords& records, std::string item, const char* what,
-                            const Fact& fact) {
+// What made them must be the same for all branches that runs started from. `between` is put where
+// commas are.
+FairnessItem SameInBranches(const RunRecords& records, std::string item, const char* key,
+                            std::string_view between = ",") {
   if (records.inits.empty()) return {std::move(item), std::nullopt, "no run starts from a branch"};
   std::set<std::string> values;
-  for (const auto& [hash, info] : records.inits) values.insert(fact(info));
+  for (const auto& [hash, init] : records.inits) {
+    values.insert(Join(SplitAt(init.Made(key), ','), between));
+  }
   return {std::move(item), values.size() == 1,
-          StrCat(what, " ", Join(values), values.size() == 1 ? " in all of " : " in ",
+          StrCat(key, " ", Join(values), values.size() == 1 ? " in all of " : " in ",
                  records.inits.size(), records.inits.size() == 1 ? " branch" : " branches")};
 }
 
@@ -37,7 +39,6 @@ FairnessItem SameInBranches(const RunRecords& records, std::string item, const c
 template <typename Fact>
 FairnessItem SameInTask(const RunRecords& records, const Analysis& analysis, std::string item,
                         const Fact& fact) {
-  std::vector<std::string> lines;
   bool ok = true;
   std::map<std::string, std::vector<std::string>> tasks_of;  // by what was found
   for (const TaskInfo& task : analysis.tasks) {
@@ -49,6 +50,7 @@ FairnessItem SameInTask(const RunRecords& records, const Analysis& analysis, std
     ok = ok && values.size() == 1;
     tasks_of[Join(values, " and ")].push_back(task.name);
   }
+  std::vector<std::string> lines;
   for (const auto& [found, tasks] : tasks_of) {
     lines.push_back(StrCat(found, " (", Join(tasks), ")"));
   }
@@ -90,32 +92,25 @@ FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
 }
 
 FairnessItem ModuleSizes(const RunRecords& records, const Analysis& analysis) {
-  FairnessItem item{"Architecture scale", std::nullopt, ""};
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> agents;
+  using Sizes = std::set<std::int64_t>;
+  const auto range = [](const Sizes& sizes) {
+    if (sizes.size() == 1) return StrCat(*sizes.begin());
+    return StrCat(*sizes.begin(), " to ", *sizes.rbegin());
+  };
+  Sizes modules;
+  for (const auto& [hash, count] : records.init_parameters) modules.insert(count);
+  FairnessItem item{"Architecture scale", std::nullopt, "no module is transferred"};
+  if (!modules.empty()) {
+    item.ok = static_cast<double>(*modules.rbegin()) <=
+              kComparableSizes * static_cast<double>(*modules.begin());
+    item.found = StrCat("transferred modules: ", range(modules), " parameters");
+  }
+  std::map<std::string, Sizes> agents;
   for (const CostEntry& cost : analysis.costs) {
-    const std::string& name = analysis.Method(cost.method).name;
-    const auto [place, added] = agents.try_emplace(name, cost.parameters, cost.parameters);
-    place->second.first = std::min(place->second.first, cost.parameters);
-    place->second.second = std::max(place->second.second, cost.parameters);
+    agents[analysis.Method(cost.method).name].insert(cost.parameters);
   }
   std::vector<std::string> lines;
-  for (const auto& [name, range] : agents) {
-    lines.push_back(range.first == range.second
-                        ? StrCat(name, " ", range.first)
-                        : StrCat(name, " ", range.first, " to ", range.second));
-  }
-  if (records.init_parameters.empty()) {
-    item.found = "no module is transferred";
-  } else {
-    std::int64_t low = records.init_parameters.begin()->second, high = low;
-    for (const auto& [hash, count] : records.init_parameters) {
-      low = std::min(low, count);
-      high = std::max(high, count);
-    }
-    item.ok = static_cast<double>(high) <= kComparableSizes * static_cast<double>(low);
-    item.found = low == high ? StrCat("transferred modules: ", low, " parameters")
-                             : StrCat("transferred modules: ", low, " to ", high, " parameters");
-  }
+  for (const auto& [name, sizes] : agents) lines.push_back(StrCat(name, " ", range(sizes)));
   item.found += StrCat("; whole agents: ", Join(lines));
   return item;
 }
@@ -124,10 +119,9 @@ FairnessItem NamedComponents(const RunRecords& records, const Analysis& analysis
   FairnessItem item{"Transferred component", std::nullopt, "no run starts from a branch"};
   std::vector<std::string> named, unnamed;
   for (const MethodInfo& method : analysis.methods) {
-    const bool transfers =
-        std::any_of(records.runs.begin(), records.runs.end(), [&method](const RunRecord& run) {
-          return run.method == method.facts.name && !run.facts.spec.init.empty();
-        });
+    const bool transfers = std::ranges::any_of(records.runs, [&method](const RunRecord& run) {
+      return run.method == method.facts.name && !run.facts.spec.init.empty();
+    });
     if (!transfers) continue;
     if (method.facts.component.empty()) {
       unnamed.push_back(method.facts.name);
@@ -161,20 +155,15 @@ FairnessItem OneVersion(const RunRecords& records) {
 
 std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysis& analysis) {
   std::vector<FairnessItem> items;
-  items.push_back(SameInBranches(
-      records, "Source environments", "sources",
-      [](const ArtefactHeader& init) { return Join(SplitAt(init.Made("sources"), ','), " + "); }));
-  items.push_back(SameInBranches(records, "Source trajectories", "dataset",
-                                 [](const ArtefactHeader& init) { return init.Made("dataset"); }));
-  items.push_back(SameInBranches(records, "Source targets", "target",
-                                 [](const ArtefactHeader& init) { return init.Made("target"); }));
+  items.push_back(SameInBranches(records, "Source environments", "sources", " + "));
+  items.push_back(SameInBranches(records, "Source trajectories", "dataset"));
+  items.push_back(SameInBranches(records, "Source targets", "target"));
   std::set<std::string> controls;
   for (const auto& [hash, init] : records.inits) {
     if (init.Made("control") != "none") controls.insert(init.Made("control"));
   }
   if (!controls.empty()) items.back().found += StrCat("; broken on purpose: ", Join(controls));
-  items.push_back(SameInBranches(records, "Source compute", "updates",
-                                 [](const ArtefactHeader& init) { return init.Made("updates"); }));
+  items.push_back(SameInBranches(records, "Source compute", "updates"));
   if (records.runs.empty()) {
     for (const char* name :
          {"Target environments", "Target interaction budget", "Target evaluation"}) {

@@ -12,6 +12,7 @@
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/paper/figures.h"
+#include "msrl/run/json_fields.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/sweep_directory.h"
 
@@ -26,21 +27,11 @@ constexpr std::uintmax_t kMaxLogBytes = std::uintmax_t{1} << 32;
 constexpr std::size_t kMaxRuns = 1'000'000;
 constexpr int kMaxDepth = 8;
 
-// Calls parse(); everything that the JSON library complains about is damage of `source`.
-template <typename Parse>
-auto Strictly(std::string_view source, const Parse& parse) {
-  try {
-    return parse();
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(StrCat(source, " is damaged: ", error.what()));
-  }
-}
-
 [[noreturn]] void Damaged(std::string_view source, std::string_view what) {
   throw UserError(StrCat(source, " is damaged: ", what));
 }
 
-double FiniteNumber(const Json& json, const char* key, std::string_view source) {
+double FiniteNumber(const Json& json, const std::string& key, std::string_view source) {
   const double value = json.at(key).get<double>();
   if (!std::isfinite(value)) Damaged(source, StrCat(key, " is not finite"));
   return value;
@@ -144,32 +135,29 @@ std::vector<fs::path> FindRuns(const fs::path& folder, int depth = 0) {
 RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
   RunRecord run;
   // what parse(text, name of the file) says; nothing if there is no file
-  const auto read = [&folder](const char* file, std::uintmax_t most, const auto& parse) {
+  const auto read = [&folder](const char* file, std::uintmax_t most, const auto& parse,
+                              auto& result) {
     if (!fs::exists(folder / file)) return false;
-    parse(ReadWholeFile(folder / file, most), (folder / file).string());
+    result = parse(ReadWholeFile(folder / file, most), (folder / file).string());
     return true;
   };
-  read("run.json", kMaxJsonBytes,
-       [&](const auto& text, const auto& name) { run.facts = ParseRunFile(text, name); });
+  read("run.json", kMaxJsonBytes, ParseRunFile, run.facts);
   const RunSpec& spec = run.facts.spec;
-  read("status.json", kMaxJsonBytes,
-       [&](const auto& text, const auto& name) { run.status = ParseStatus(text, name); });
+  read("status.json", kMaxJsonBytes, ParseStatus, run.status);
   if (run.finished() && run.status.step < spec.steps) {
     // finished before its budget was made longer
     run.status.state = RunState::kInterrupted;
   }
-  const bool evaluated = read("evals.jsonl", kMaxLogBytes, [&](const auto& text, const auto& name) {
-    run.evaluations = ParseEvaluations(text, spec, run.finished(), name);
-  });
+  const auto parse_evaluations = [&](std::string_view text, std::string_view name) {
+    return ParseEvaluations(text, spec, run.finished(), name);
+  };
+  const bool evaluated = read("evals.jsonl", kMaxLogBytes, parse_evaluations, run.evaluations);
   if (run.finished() && !evaluated) Damaged((folder / "evals.jsonl").string(), "it is missing");
   try {
-    read("timing.jsonl", kMaxLogBytes,
-         [&](const auto& text, const auto& name) { run.timing = ParseTiming(text, name); });
+    read("timing.jsonl", kMaxLogBytes, ParseTiming, run.timing);
     // only a run that took a branch over says how it fits
     if (!spec.init.empty()) {
-      read("metrics.jsonl", kMaxLogBytes, [&](const auto& text, const auto& name) {
-        run.transfer = ParseTransferFigures(text, name);
-      });
+      read("metrics.jsonl", kMaxLogBytes, ParseTransferFigures, run.transfer);
     }
   } catch (const UserError& error) {
     // no result depends on these
@@ -180,15 +168,6 @@ RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
     run.status.state = RunState::kInterrupted;
   }
   return run;
-}
-
-void Count(RunState state, RunCounts& counts) {
-  for (const auto& [known, count] : {std::pair(RunState::kFinished, &counts.finished),
-                                     std::pair(RunState::kRunning, &counts.running),
-                                     std::pair(RunState::kInterrupted, &counts.interrupted),
-                                     std::pair(RunState::kFailed, &counts.failed)}) {
-    if (state == known) ++*count;
-  }
 }
 
 std::string Relative(const fs::path& path, const fs::path& folder) {
@@ -215,10 +194,8 @@ std::string RoleOf(const AgentEntry& agent) {
 
 void StandInForSweep(const AgentRegistry& agents, RunRecords& records) {
   SweepPlan& sweep = records.sweep;
-  sweep.name = fs::absolute(records.folder).lexically_normal().filename().string();
-  if (sweep.name.empty()) {
-    sweep.name = fs::absolute(records.folder).lexically_normal().parent_path().filename().string();
-  }
+  const fs::path folder = fs::absolute(records.folder).lexically_normal();
+  sweep.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
   std::set<std::string> environments, methods;
   for (const RunRecord& run : records.runs) {
     const RunSpec& spec = run.facts.spec;
@@ -267,7 +244,12 @@ void Take(RunRecords& records, const fs::path& folder, const Accept& accept) {
     RunRecord run = ReadRun(folder, records.problems);
     run.path = path;
     accept(run);
-    Count(run.status.state, records.counts);
+    const RunState state = run.status.state;
+    RunCounts& counts = records.counts;
+    ++(state == RunState::kFinished  ? counts.finished
+       : state == RunState::kRunning ? counts.running
+       : state == RunState::kFailed  ? counts.failed
+                                     : counts.interrupted);
     records.runs.push_back(std::move(run));
   } catch (const UserError& error) {
     leave_out(error.what());
@@ -350,15 +332,15 @@ void ReadFoundRuns(RunRecords& records) {
 // What went wrong in the runs themselves, one line each.
 void NoteUnfinished(RunRecords& records) {
   for (const RunRecord& run : records.runs) {
-    if (run.status.state == RunState::kFailed) {
-      records.problems.push_back(
-          {run.path,
-           StrCat("failed: ", run.status.message.empty() ? "no message" : run.status.message)});
-    } else if (run.status.state == RunState::kInterrupted) {
-      records.problems.push_back(
-          {run.path, StrCat("stopped at step ", run.status.step, " of ", run.facts.spec.steps,
-                            "; the command resume goes on")});
+    const RunStatus& status = run.status;
+    std::string what;
+    if (status.state == RunState::kFailed) {
+      what = StrCat("failed: ", status.message.empty() ? "no message" : status.message);
+    } else if (status.state == RunState::kInterrupted) {
+      what = StrCat("stopped at step ", status.step, " of ", run.facts.spec.steps,
+                    "; the command resume goes on");
     }
+    if (!what.empty()) records.problems.push_back({run.path, what});
   }
 }
 
@@ -377,20 +359,13 @@ void ReadInits(RunRecords& records) {
   }
 }
 
-constexpr double BranchRecord::*kBranchFigures[] = {&BranchRecord::rank_correlation,
-                                                    &BranchRecord::centred_rank_correlation,
-                                                    &BranchRecord::difference_correlation};
-
 void ReadBranches(RunRecords& records) {
   const fs::path folder = records.folder / "source";
   if (!fs::is_directory(folder)) return;
-  std::vector<fs::path> files;
+  std::set<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json" && entry.is_regular_file()) {
-      files.push_back(entry.path());
-    }
+    if (entry.path().extension() == ".json" && entry.is_regular_file()) files.insert(entry.path());
   }
-  std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     // <branch>-<seed>.json
     const std::string stem = file.stem().string();
@@ -405,13 +380,13 @@ void ReadBranches(RunRecords& records) {
       }
       BranchRecord& sum = records.branches.back();
       ++sum.seeds;
-      for (double BranchRecord::*figure : kBranchFigures) sum.*figure += record.*figure;
+      for (const auto& [key, figure] : record.figures) sum.figures[key] += figure;
     } catch (const UserError& problem) {
       records.problems.push_back({Relative(file, records.folder), problem.what()});
     }
   }
   for (BranchRecord& branch : records.branches) {
-    for (double BranchRecord::*figure : kBranchFigures) branch.*figure /= branch.seeds;
+    for (auto& [key, figure] : branch.figures) figure /= branch.seeds;
   }
 }
 
@@ -419,8 +394,9 @@ std::string ReadRows(const fs::path& file, std::vector<RecordProblem>& problems)
   if (!fs::exists(file)) return {};
   try {
     std::string text = ReadWholeFile(file, kMaxJsonBytes);
-    Strictly(file.string(),
-             [&] { return Json::parse(text).at("rows").get_ref<const Json::array_t&>().size(); });
+    Strictly<Json>(file.string(), [&] {
+      return Json::parse(text).at("rows").get_ref<const Json::array_t&>().size();
+    });
     return text;
   } catch (const UserError& error) {
     problems.push_back({file.filename().string(), error.what()});
@@ -430,10 +406,15 @@ std::string ReadRows(const fs::path& file, std::vector<RecordProblem>& problems)
 
 }  // namespace
 
+std::optional<double> BranchRecord::Figure(const std::string& key) const {
+  const auto found = figures.find(key);
+  return found == figures.end() ? std::nullopt : std::optional(found->second);
+}
+
 RunFacts ParseRunFile(std::string_view text, std::string_view source) {
   RunFacts facts;
   facts.spec = RunSpecFromJson(text, source);
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     const Json json = Json::parse(text);
     const Json& env = json.at("env").at("spec");
     facts.family = env.at("family").get<std::string>();
@@ -452,15 +433,13 @@ RunFacts ParseRunFile(std::string_view text, std::string_view source) {
 }
 
 RunStatus ParseStatus(std::string_view text, std::string_view source) {
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     const Json json = Json::parse(text);
     RunStatus status;
     const std::string state = json.at("state").get<std::string>();
     constexpr RunState kKnown[] = {RunState::kRunning, RunState::kFinished, RunState::kInterrupted,
                                    RunState::kFailed};
-    const auto* const found =
-        std::find_if(std::begin(kKnown), std::end(kKnown),
-                     [&](RunState known) { return StateName(known) == state; });
+    const auto* const found = std::ranges::find(kKnown, state, StateName);
     if (found == std::end(kKnown)) Damaged(source, StrCat("unknown state '", state, "'"));
     status.state = *found;
     status.step = StepNumber(json, source);
@@ -471,7 +450,7 @@ RunStatus ParseStatus(std::string_view text, std::string_view source) {
 
 std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& spec, bool finished,
                                          std::string_view source) {
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     std::vector<Evaluation> evaluations;
     ForEachLine(text, !finished, source, [&](std::string_view line) {
       const Evaluation evaluation = ParseEvaluation(line, spec, source);
@@ -490,7 +469,7 @@ std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& s
 }
 
 RunTiming ParseTiming(std::string_view text, std::string_view source) {
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     RunTiming timing;
     std::int64_t first = 0, steps = 0;
     std::string_view speed;  // the last of the present process
@@ -526,7 +505,7 @@ std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
   const std::size_t begin = text.rfind('\n', place) + 1;  // npos + 1 is 0
   const std::size_t end = text.find('\n', place);
   if (end == std::string_view::npos) return std::nullopt;  // being written
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     const Json json = Json::parse(text.substr(begin, end - begin));
     TransferFigures figures;
     figures.predictor = FiniteNumber(json, "transfer/predictor", source);
@@ -538,7 +517,7 @@ std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
 }
 
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
-  return Strictly(source, [&] {
+  return Strictly<Json>(source, [&] {
     const Json json = Json::parse(text);
     BranchRecord record;
     record.dataset = json.at("dataset").get<std::string>();
@@ -546,9 +525,9 @@ BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
     const auto& rows = json.at("rows").get_ref<const Json::array_t&>();
     if (rows.empty()) Damaged(source, "it has no rows");
     const Json& row = rows.back();  // mixed, or the only one
-    record.rank_correlation = FiniteNumber(row, "rank_correlation", source);
-    record.centred_rank_correlation = FiniteNumber(row, "centred_rank_correlation", source);
-    record.difference_correlation = FiniteNumber(row, "difference_correlation", source);
+    for (const auto& [key, value] : row.get_ref<const Json::object_t&>()) {
+      if (value.is_number()) record.figures[key] = FiniteNumber(row, key, source);
+    }
     return record;
   });
 }

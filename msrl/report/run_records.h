@@ -74,9 +74,9 @@ struct BranchRecord {
   int seeds = 1;
   std::string dataset = {};
   std::int64_t updates = 0;
-  double rank_correlation = 0.0;
-  double centred_rank_correlation = 0.0;
-  double difference_correlation = 0.0;
+  std::map<std::string, double> figures = {};  // whatever numbers the record has
+
+  std::optional<double> Figure(const std::string& key) const;
 };
 
 struct RecordProblem {

@@ -198,6 +198,18 @@ TEST_F(RunRecordsTest, MistakesOfTheUser) {
             std::string::npos);
 }
 
+TEST(ParseBranchRecord, TakesWhateverFiguresThereAre) {
+  const char* const text =
+      R"({"dataset":"aa","config":{"updates":7},"rows":[{"source":"x"},{"source":"mixed","auroc":0.5}]})";
+  const BranchRecord record = ParseBranchRecord(text, "branch-0.json");
+  EXPECT_EQ(record.dataset, "aa");
+  EXPECT_EQ(record.updates, 7);
+  EXPECT_EQ(record.Figure("auroc"), 0.5);
+  EXPECT_FALSE(record.Figure("rank_correlation"));
+  EXPECT_THROW(ParseBranchRecord(R"({"dataset":"aa","config":{"updates":7},"rows":[1]})", "b"),
+               UserError);
+}
+
 TEST(ParseTiming, SumsOverProcesses) {
   const RunTiming timing = ParseTiming(
       R"({"event":"start","step":0,"host":"a"}

@@ -35,8 +35,8 @@ Interval Percentiles(std::vector<double>& statistics, double tail) {
 }
 
 bool EveryTaskRepeats(std::span<const SeedScores> tasks) {
-  return !tasks.empty() && std::all_of(tasks.begin(), tasks.end(),
-                                       [](const SeedScores& task) { return task.n() >= 2; });
+  return !tasks.empty() &&
+         std::ranges::all_of(tasks, [](const SeedScores& task) { return task.n() >= 2; });
 }
 
 int CountValues(std::span<const SeedScores> tasks) {
@@ -101,10 +101,8 @@ std::vector<std::uint64_t> CommonSeeds(std::span<const SeedScores> tasks) {
   std::vector<std::uint64_t> common;
   if (tasks.empty()) return common;
   for (const std::uint64_t seed : tasks[0].seeds()) {
-    const bool everywhere = std::all_of(tasks.begin(), tasks.end(), [seed](const SeedScores& task) {
-      return task.Of(seed).has_value();
-    });
-    if (everywhere) common.push_back(seed);
+    const auto has_it = [seed](const SeedScores& task) { return task.Of(seed).has_value(); };
+    if (std::ranges::all_of(tasks, has_it)) common.push_back(seed);
   }
   return common;
 }

@@ -43,7 +43,7 @@ std::string IqmText(const std::optional<ScoreCell>& cell) {
   return text;
 }
 
-std::string RateText(const std::optional<RateCell>& cell) {
+std::string RateText(const std::optional<ScoreCell>& cell) {
   return cell ? StrCat(FixedText(100.0 * cell->mean, 0), " %") : kNothing;
 }
 
@@ -295,12 +295,16 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
              "Correlations of F with the value on held-out instances, mean over seeds.",
              {"branch", "seeds", "updates", "rank", "centred rank", "difference", "dataset"},
              records.branches, [](const BranchRecord& branch) -> Line {
+               const auto figure = [&branch](const char* key) {
+                 const std::optional<double> value = branch.Figure(key);
+                 return value ? FixedText(*value, 3) : kNothing;
+               };
                return {branch.branch,
                        std::to_string(branch.seeds),
                        StepsText(static_cast<double>(branch.updates)),
-                       FixedText(branch.rank_correlation, 3),
-                       FixedText(branch.centred_rank_correlation, 3),
-                       FixedText(branch.difference_correlation, 3),
+                       figure("rank_correlation"),
+                       figure("centred_rank_correlation"),
+                       figure("difference_correlation"),
                        branch.dataset};
              }));
   tables.push_back(ListOf("Cost", "Per run, evaluations included.",

@@ -2,7 +2,6 @@
 #ifndef MSRL_REPORT_TABLES_H_
 #define MSRL_REPORT_TABLES_H_
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -8,7 +8,11 @@
 #define MSRL_RUN_JSON_FIELDS_H_
 
 #include <optional>
+#include <string_view>
 #include <vector>
+
+#include "msrl/core/check.h"
+#include "msrl/run/run_spec.h"
 
 namespace msrl {
 namespace internal {
@@ -71,6 +75,26 @@ void FromJsonValue(const Json& json, T& value) {
   } else {
     json.get_to(value);
   }
+}
+
+// What read() returns; whatever the JSON library complains about is damage of `source`.
+template <typename Json, typename Read>
+auto Strictly(std::string_view source, const Read& read) {
+  try {
+    return read();
+  } catch (const typename Json::exception& error) {
+    throw UserError(StrCat(source, " is damaged: ", error.what()));
+  }
+}
+
+// UserError unless the document is of this format and version; `kind` is what it then is.
+template <typename Json>
+void RequireFormat(const Json& document, const char* format, int version, const char* kind,
+                   std::string_view source) {
+  if (document.at("format") != format) throw UserError(StrCat(source, " is not ", kind));
+  if (document.at("format_version") == version) return;
+  throw UserError(StrCat(source, " has format version ", document.at("format_version").dump(),
+                         "; this is msrl ", BuildVersion(), ", which knows ", version));
 }
 
 }  // namespace msrl

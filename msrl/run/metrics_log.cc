@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "msrl/agents/agent.h"
-#include "msrl/core/check.h"
 #include "msrl/run/event_file.h"
 #include "msrl/run/run_spec.h"
 
@@ -52,7 +50,7 @@ void MetricsLog::Metrics(std::int64_t step, const Scalars& scalars) {
     line[name] = value;
   }
   metrics_.Append(line.dump() + "\n");
-  Events(step, scalars);
+  events_.Append(EncodeScalars(WallTime(), step, scalars));
 }
 
 void MetricsLog::Evaluation(std::int64_t step, const EvalResult& result, const EnvSpec& spec) {
@@ -74,10 +72,6 @@ void MetricsLog::Evaluation(std::int64_t step, const EvalResult& result, const E
   line["returns"] = result.returns;
   line["lengths"] = result.lengths;
   evals_.Append(line.dump() + "\n");
-  Events(step, scalars);
-}
-
-void MetricsLog::Events(std::int64_t step, const Scalars& scalars) {
   events_.Append(EncodeScalars(WallTime(), step, scalars));
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,8 +45,6 @@ class MetricsLog {
   LogSizes Sync();
 
  private:
-  void Events(std::int64_t step, const Scalars& scalars);
-
   AppendFile metrics_;
   AppendFile evals_;
   AppendFile events_;

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/run/utc_time.h"
 
@@ -21,12 +21,6 @@ constexpr std::size_t kKeptCheckpoints = 2;
 constexpr const char* kConfigFile = "config.toml";
 constexpr const char* kInitFile = "init.safetensors";
 constexpr const char* kLockFile = "lock";
-
-void MakeFolders(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
-}
 
 std::string CheckpointName(std::int64_t step) {
   std::string digits = std::to_string(step);
@@ -80,7 +74,7 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   }
   const std::string json = ToJson(spec, registries);
   const std::string toml = ToToml(spec, registries);
-  MakeFolders(path);
+  MakeFolder(path);
   RunDirectory run(path, spec);
   run.Lock();
   require_none();  // another process may have made it meanwhile
@@ -88,7 +82,7 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   WriteFileAtomically(path / kConfigFile, toml);
   // from here on the run can be resumed
   WriteFileAtomically(path / "run.json", json);
-  MakeFolders(path / "checkpoints");
+  MakeFolder(path / "checkpoints");
   return run;
 }
 
@@ -105,7 +99,7 @@ Artefact RunDirectory::ReadInit() const {
 RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {
   RunDirectory run(path, ReadSpec(path));
   run.Lock();
-  MakeFolders(path / "checkpoints");
+  MakeFolder(path / "checkpoints");
   // temporary files of a process that was killed
   for (const fs::path& folder : {path, path / "checkpoints"}) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -210,13 +204,9 @@ std::int64_t RequireCheckpoint(const TensorFile& file, std::uint64_t fingerprint
   if (get("run") != Hex(fingerprint)) {
     throw UserError(StrCat(file.source(), ": checkpoint of another run"));
   }
-  std::int64_t step = -1;
-  const std::string text = get("step");
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0) {
-    throw UserError(StrCat(file.source(), ": checkpoint without a step"));
-  }
-  return step;
+  const auto step = ParseNumber<std::int64_t>(get("step"));
+  if (!step || *step < 0) throw UserError(StrCat(file.source(), ": checkpoint without a step"));
+  return *step;
 }
 
 }  // namespace msrl

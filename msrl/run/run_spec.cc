@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
+#include "msrl/run/json_fields.h"
 
 namespace msrl {
 namespace {
@@ -12,18 +14,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 2;
 
-std::string Assignment(const ConfigField& field) { return field.key + "=" + field.Text(); }
+std::vector<std::string> Assignments(const std::vector<ConfigField>& fields) {
+  std::vector<std::string> list;
+  for (const ConfigField& field : fields) list.push_back(field.key + "=" + field.Text());
+  return list;
+}
 
 // The fields with the settings put in. Settings have been accepted before.
 std::vector<ConfigField> Override(std::vector<ConfigField> fields,
                                   std::span<const std::string> settings) {
   for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
+    const auto [key, text] = SplitOnce(setting, '=');
     for (ConfigField& field : fields) {
-      if (field.key != setting.substr(0, equals)) continue;
-      const std::string text = setting.substr(equals + 1);
-      const bool quoted = !field.value.empty() && field.value[0] == '"';
-      field.value = quoted ? Json(text).dump() : text;
+      if (field.key != key) continue;
+      field.value = field.value.starts_with('"') ? Json(text).dump() : std::string(text);
     }
   }
   return fields;
@@ -38,8 +42,8 @@ std::vector<ConfigField> EnvFields(const RunSpec& spec, const Registries& regist
 Json SettingsObject(std::span<const std::string> settings) {
   Json object = Json::object();
   for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    object[setting.substr(0, equals)] = setting.substr(equals + 1);
+    const auto [key, value] = SplitOnce(setting, '=');
+    object[std::string(key)] = value;
   }
   return object;
 }
@@ -107,13 +111,8 @@ RunSpec Resolve(const RunSpec& spec, const Registries& registries) {
   const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
   const AgentEntry& agent = registries.agents.Find(spec.agent);
   MakeAgent(agent, env->spec(), spec.agent_settings, spec.seed);
-  const auto assignments = [](const std::vector<ConfigField>& fields) {
-    std::vector<std::string> list;
-    for (const ConfigField& field : fields) list.push_back(Assignment(field));
-    return list;
-  };
-  resolved.env_settings = assignments(EnvFields(spec, registries));
-  resolved.agent_settings = assignments(agent.options(spec.agent_settings));
+  resolved.env_settings = Assignments(EnvFields(spec, registries));
+  resolved.agent_settings = Assignments(agent.options(spec.agent_settings));
   const EvaluationSchedule evaluation =
       DefaultEvaluation(spec.steps, env->spec().step_limit, {spec.eval_every, spec.eval_episodes});
   resolved.eval_every = evaluation.every;
@@ -152,13 +151,9 @@ std::string ToJson(const RunSpec& spec, const Registries& registries) {
 }
 
 RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
-  try {
+  return Strictly<Json>(source, [&] {
     const Json json = Json::parse(text);
-    if (json.at("format") != "msrl-run") throw UserError(StrCat(source, " is not a run's"));
-    if (json.at("format_version") != kFormatVersion) {
-      throw UserError(StrCat(source, " has format version ", json.at("format_version").dump(),
-                             "; this is msrl ", BuildVersion(), ", which knows ", kFormatVersion));
-    }
+    RequireFormat(json, "msrl-run", kFormatVersion, "a run's", source);
     RunSpec spec;
     spec.env = json.at("env").at("id").get<std::string>();
     spec.env_settings = SettingsFrom(json.at("env").at("settings"));
@@ -176,9 +171,7 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
       throw UserError(StrCat(source, ": eval_every and eval_episodes must be at least 1"));
     }
     return spec;
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(StrCat(source, " is damaged: ", error.what()));
-  }
+  });
 }
 
 std::string_view BuildVersion() { return MSRL_VERSION; }

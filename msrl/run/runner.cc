@@ -38,8 +38,6 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
       means_({"train/return", "train/length", "train/success"}) {
-  if (!options_.on_warning) options_.on_warning = [](const std::string&) {};
-  if (!options_.on_notice) options_.on_notice = [](const std::string&) {};
   const std::optional<TensorFile> checkpoint = directory_.ReadNewestCheckpoint(options_.on_warning);
   if (checkpoint) {
     Load(*checkpoint);

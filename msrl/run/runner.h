@@ -34,9 +34,9 @@ struct RunOptions {
   double checkpoint_seconds = 300.0;
   // Called a few times per second, also in evaluations, and after each of them.
   std::function<void(const RunProgress&)> on_progress;
-  std::function<void(const std::string&)> on_warning;
+  std::function<void(const std::string&)> on_warning = [](const std::string&) {};
   // What the agent has to tell.
-  std::function<void(const std::string&)> on_notice;
+  std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   // Asked at every step, also in evaluations.
   std::function<bool()> stop;
 };

@@ -1,57 +1,45 @@
 #include "msrl/sweep/ledger.h"
 
 #include <algorithm>
-#include <map>
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 
 namespace msrl {
 namespace {
-
 using State = TaskEntry::State;
-
-bool Listed(const std::vector<std::string>& list, const std::string& name) {
-  return list.empty() || std::find(list.begin(), list.end(), name) != list.end();
-}
-
 }  // namespace
 
 SweepSelection SweepSelection::Parse(std::string_view text, const SweepPlan& plan) {
   SweepSelection selection;
   if (text.empty()) return selection;
-  std::vector<std::string> envs, methods, seeds;
-  for (const SweepEnv& env : plan.envs) envs.push_back(env.name);
-  for (const SweepMethod& method : plan.methods) methods.push_back(method.name);
-  for (const std::uint64_t seed : plan.seeds) seeds.push_back(std::to_string(seed));
-  const auto add = [](std::vector<std::string>& list, const std::string& name,
-                      std::string_view kind, const std::vector<std::string>& known) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw UserError(
-          StrCat("--only: the sweep has no ", kind, " '", name, "'", DidYouMean(name, known)));
-    }
-    list.push_back(name);
-  };
+  std::map<std::string_view, std::vector<std::string>> known;
+  for (const SweepEnv& env : plan.envs) known["env"].push_back(env.name);
+  for (const SweepMethod& method : plan.methods) known["method"].push_back(method.name);
+  for (const std::uint64_t seed : plan.seeds) known["seed"].push_back(std::to_string(seed));
   for (const std::string_view part : SplitAt(text, ',')) {
-    const std::size_t equals = part.find('=');
-    const std::string_view key = part.substr(0, equals);
-    const std::string name(equals == std::string_view::npos ? "" : part.substr(equals + 1));
-    if (key == "env") {
-      add(selection.envs, name, "environment", envs);
-    } else if (key == "method") {
-      add(selection.methods, name, "method", methods);
-    } else if (key == "seed") {
-      add(selection.seeds, name, "seed", seeds);
-    } else {
+    const auto [key, name] = SplitOnce(part, '=');
+    const auto found = known.find(key);
+    if (found == known.end()) {
       throw UserError(StrCat("--only '", part, "' is not env=NAME, method=NAME or seed=NUMBER"));
     }
+    if (std::ranges::find(found->second, name) == found->second.end()) {
+      throw UserError(StrCat("--only: the sweep has no ", key == "env" ? "environment" : key, " '",
+                             name, "'", DidYouMean(name, found->second)));
+    }
+    selection.names[std::string(key)].emplace(name);
   }
   return selection;
 }
 
 bool SweepSelection::Has(const SweepPlan& plan, const PlannedRun& run) const {
-  return Listed(envs, plan.envs[run.env].name) && Listed(methods, plan.methods[run.method].name) &&
-         Listed(seeds, std::to_string(run.seed));
+  const auto listed = [this](const char* key, const std::string& name) {
+    const auto found = names.find(key);
+    return found == names.end() || found->second.contains(name);
+  };
+  return listed("env", plan.envs[run.env].name) &&
+         listed("method", plan.methods[run.method].name) &&
+         listed("seed", std::to_string(run.seed));
 }
 
 Ledger::Ledger(SweepDirectory directory, SweepPlan plan, const SweepSelection& selection)
@@ -59,8 +47,7 @@ Ledger::Ledger(SweepDirectory directory, SweepPlan plan, const SweepSelection& s
   for (SweepTask& task : TasksOf(plan_)) {
     TaskEntry entry;
     entry.task = std::move(task);
-    entry.wanted = entry.task.kind == SweepTask::Kind::kRun &&
-                   selection.Has(plan_, plan_.runs[entry.task.item]);
+    entry.wanted = entry.task.is_run() && selection.Has(plan_, plan_.runs[entry.task.item]);
     entries_.push_back(std::move(entry));
   }
   for (TaskEntry& entry : entries_) Read(entry);
@@ -75,7 +62,7 @@ void Ledger::Read(TaskEntry& entry) const {
   const std::string& path = entry.task.path;
   entry.state = State::kWaiting;
   entry.message.clear();
-  if (entry.task.kind != SweepTask::Kind::kRun) {
+  if (!entry.task.is_run()) {
     std::error_code error;
     if (std::filesystem::exists(directory_.File(path), error)) {
       entry.state = State::kDone;
@@ -99,8 +86,7 @@ void Ledger::Read(TaskEntry& entry) const {
 }
 
 void Ledger::ReadProgress(TaskEntry& entry) const {
-  if (entry.task.kind != SweepTask::Kind::kRun) return;
-  entry.record = ReadRunRecord(directory_.File(entry.task.path));
+  if (entry.task.is_run()) entry.record = ReadRunRecord(directory_.File(entry.task.path));
 }
 
 void Ledger::Retry() {
@@ -114,9 +100,9 @@ void Ledger::Retry() {
 }
 
 bool Ledger::Ready(const TaskEntry& entry) const {
+  const auto there = [this](std::size_t need) { return entries_[need].state == State::kDone; };
   return entry.wanted && entry.state == State::kWaiting &&
-         std::all_of(entry.task.needs.begin(), entry.task.needs.end(),
-                     [this](std::size_t need) { return entries_[need].state == State::kDone; });
+         std::ranges::all_of(entry.task.needs, there);
 }
 
 const TaskEntry* Ledger::BlockedBy(const TaskEntry& entry) const {
@@ -131,7 +117,7 @@ const TaskEntry* Ledger::BlockedBy(const TaskEntry& entry) const {
 TaskCounts Ledger::Count(bool runs) const {
   TaskCounts counts;
   for (const TaskEntry& entry : entries_) {
-    if (!entry.wanted || (entry.task.kind == SweepTask::Kind::kRun) != runs) continue;
+    if (!entry.wanted || entry.task.is_run() != runs) continue;
     const State state = entry.state;
     ++(state == State::kDone      ? counts.done
        : state == State::kFailed  ? counts.failed
@@ -141,11 +127,13 @@ TaskCounts Ledger::Count(bool runs) const {
   return counts;
 }
 
+bool Ledger::Open(const TaskEntry& entry) const {
+  return entry.wanted && entry.state != State::kDone && entry.state != State::kFailed &&
+         BlockedBy(entry) == nullptr;
+}
+
 bool Ledger::Ended() const {
-  return std::all_of(entries_.begin(), entries_.end(), [this](const TaskEntry& entry) {
-    if (!entry.wanted || entry.state == State::kDone || entry.state == State::kFailed) return true;
-    return entry.state == State::kWaiting && BlockedBy(entry) != nullptr;
-  });
+  return std::ranges::none_of(entries_, [this](const TaskEntry& entry) { return Open(entry); });
 }
 
 std::optional<double> Ledger::SecondsLeft(int processes) const {
@@ -159,7 +147,7 @@ std::optional<double> Ledger::SecondsLeft(int processes) const {
   std::map<std::size_t, Mean> envs;
   Mean all;
   for (const TaskEntry& entry : entries_) {
-    if (entry.task.kind != SweepTask::Kind::kRun || entry.record.steps_per_second <= 0.0) continue;
+    if (!entry.task.is_run() || entry.record.steps_per_second <= 0.0) continue;
     const PlannedRun& run = plan_.runs[entry.task.item];
     const double seconds = 1.0 / entry.record.steps_per_second;
     pairs[{run.env, run.method}].Add(seconds);
@@ -170,10 +158,7 @@ std::optional<double> Ledger::SecondsLeft(int processes) const {
   double work = 0.0;
   double longest = 0.0;
   for (const TaskEntry& entry : entries_) {
-    const bool open = entry.state == State::kWaiting || entry.state == State::kRunning ||
-                      entry.state == State::kElsewhere;
-    if (!entry.wanted || !open || entry.task.kind != SweepTask::Kind::kRun) continue;
-    if (BlockedBy(entry) != nullptr) continue;
+    if (!entry.task.is_run() || !Open(entry)) continue;
     const PlannedRun& run = plan_.runs[entry.task.item];
     Mean mean = pairs[{run.env, run.method}];
     if (mean.count == 0) mean = envs[run.env];

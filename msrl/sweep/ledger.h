@@ -3,8 +3,9 @@
 #define MSRL_SWEEP_LEDGER_H_
 
 #include <chrono>
-#include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,9 @@
 
 namespace msrl {
 
-// Which runs are wanted: all whose environment, method and seed are listed; an empty list lists
-// all.
+// Which runs are wanted: all whose environment, method and seed are named. Where none is, all are.
 struct SweepSelection {
-  std::vector<std::string> envs;
-  std::vector<std::string> methods;
-  std::vector<std::string> seeds;
+  std::map<std::string, std::set<std::string>> names;  // by "env", "method" and "seed"
 
   // From "env=reacher,method=msrl,method=sac,seed=100". UserError on unknown names.
   static SweepSelection Parse(std::string_view text, const SweepPlan& plan);
@@ -73,7 +71,9 @@ class Ledger {
   // Of what is wanted: runs alone, or data and branches alone.
   TaskCounts Runs() const { return Count(true); }
   TaskCounts Preparations() const { return Count(false); }
-  // Nothing that is wanted is left to do or under way.
+  // Wanted, and neither there nor failed nor waiting in vain.
+  bool Open(const TaskEntry& entry) const;
+  // Nothing is open.
   bool Ended() const;
   // Seconds that are left with so many processes, from measured speeds; empty if none is known.
   std::optional<double> SecondsLeft(int processes) const;

@@ -13,7 +13,8 @@
 #include <thread>
 
 #include "msrl/core/check.h"
-#include "msrl/run/stop_signal.h"
+#include "msrl/files/atomic_file.h"
+#include "msrl/sweep/process.h"
 
 namespace msrl {
 namespace {
@@ -40,13 +41,10 @@ class Pool {
 
   SweepOutcome Run() {
     while (!ledger_.Ended()) {
-      if (options_.stop && options_.stop()) {
+      const bool stop = options_.stop();
+      if (stop || give_up_) {
         StopAll();
-        return SweepOutcome::kInterrupted;
-      }
-      if (give_up_) {
-        StopAll();
-        return SweepOutcome::kFailures;
+        return stop ? SweepOutcome::kInterrupted : SweepOutcome::kFailures;
       }
       Reap();
       StartWhatIsReady();
@@ -57,10 +55,6 @@ class Pool {
   }
 
  private:
-  void Say(const std::string& text) const {
-    if (options_.say) options_.say(text);
-  }
-
   void Show() {
     const Clock::time_point now = Clock::now();
     if (now - shown_ < kShowEvery) return;
@@ -73,80 +67,50 @@ class Pool {
         entry.not_before = now + kLeasePause;
       }
     }
-    if (options_.show) options_.show(ledger_);
+    options_.show(ledger_);
   }
 
   void StartWhatIsReady() {
     const Clock::time_point now = Clock::now();
-    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
+    for (TaskEntry& entry : ledger_.entries()) {
       if (std::ssize(children_) >= options_.jobs) return;
-      TaskEntry& entry = ledger_.entries()[i];
       if (!ledger_.Ready(entry) || now < entry.not_before) continue;
       // somebody may have finished or begun it since we looked
       ledger_.Read(entry);
       if (entry.state == State::kFailed) entry.state = State::kWaiting;  // it is a retry
-      if (entry.state == State::kWaiting) Start(i);
+      if (entry.state == State::kWaiting) Start(entry);
     }
   }
 
-  void Start(std::size_t index) {
-    TaskEntry& entry = ledger_.entries()[index];
+  void Start(TaskEntry& entry) {
     const std::filesystem::path log = ledger_.directory().LogOf(entry.task.path);
     MakeFolder(log.parent_path());
-    std::vector<std::string> words = options_.worker;
-    for (const std::string& word :
-         {ledger_.directory().path().string(), entry.task.path, std::string("--checkpoint-seconds"),
-          StrCat(options_.checkpoint_seconds)}) {
-      words.push_back(word);
-    }
-    if (options_.any_version) words.emplace_back("--any-version");
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    std::vector<std::string> words = options_.WorkerCommand();
+    words.push_back(ledger_.directory().path().string());
+    words.push_back(entry.task.path);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (out < 0) {
       throw UserError(StrCat("cannot write ", log.string(), ": ", std::strerror(errno)));
     }
-    const pid_t parent = getpid();
-    // a signal between fork and exec would only set a flag of ours that exec forgets
-    sigset_t stops;
-    sigset_t before;
-    sigemptyset(&stops);
-    for (const int signal : kStopSignals) sigaddset(&stops, signal);
-    pthread_sigmask(SIG_BLOCK, &stops, &before);
-    const pid_t child = fork();
-    if (child == 0) {
-      for (const int signal : kStopSignals) std::signal(signal, SIG_DFL);
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const pid_t child = StartProcess(std::move(words), out, out, [parent = getpid()] {
       // a worker outlives its sweep only as long as its checkpoint takes
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(kTaskInterrupted);
-      setpgid(0, 0);  // Ctrl-C is for the sweep, which passes it on
-      const int null = open("/dev/null", O_RDONLY);
-      dup2(null, STDIN_FILENO);
-      dup2(out, STDOUT_FILENO);
-      dup2(out, STDERR_FILENO);
-      execvp(argv[0], argv.data());
-      _exit(127);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
     close(out);
     if (child < 0) throw UserError(StrCat("cannot start a process: ", std::strerror(errno)));
     entry.state = State::kRunning;
     entry.started = Clock::now();
-    children_[child] = index;
+    children_[child] = &entry;
   }
 
   void Reap() {
-    for (auto child = children_.begin(); child != children_.end();) {
+    std::erase_if(children_, [this](const auto& child) {
       int status = 0;
-      if (waitpid(child->first, &status, WNOHANG) != child->first) {
-        ++child;
-        continue;
-      }
-      Ended(ledger_.entries()[child->second], status);
-      child = children_.erase(child);
-    }
+      const bool ended = waitpid(child.first, &status, WNOHANG) == child.first;
+      if (ended) Ended(*child.second, status);
+      return ended;
+    });
   }
 
   void Ended(TaskEntry& entry, int status) {
@@ -165,9 +129,10 @@ class Pool {
       ++entry.deaths;
       const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
       if (entry.deaths < (IsCrash(signal) ? kMaxCrashes : kMaxKills)) {
-        if (!give_up_ && (!options_.stop || !options_.stop())) {
-          Say(signal == 0 ? StrCat(path, " was stopped; it goes on")
-                          : StrCat(path, " was killed by signal ", signal, "; it goes on"));
+        if (!give_up_ && !options_.stop()) {
+          options_.say(signal == 0
+                           ? StrCat(path, " was stopped; it goes on")
+                           : StrCat(path, " was killed by signal ", signal, "; it goes on"));
         }
         if (entry.state != State::kElsewhere) entry.state = State::kWaiting;
         return;
@@ -195,18 +160,18 @@ class Pool {
     if (!ledger_.directory().FailureOf(entry.task.path)) {
       ledger_.directory().RecordFailure(entry.task.path, message);
     }
-    Say(StrCat(entry.task.path, " failed: ", message));
+    options_.say(StrCat(entry.task.path, " failed: ", message));
     if (options_.fail_fast) give_up_ = true;
   }
 
   // Every worker writes its checkpoint.
   void StopAll() {
-    for (const auto& [child, index] : children_) kill(child, SIGTERM);
+    for (const auto& [child, entry] : children_) kill(child, SIGTERM);
     const Clock::time_point deadline = Clock::now() + kPatience;
     while (!children_.empty()) {
       Reap();
       if (Clock::now() > deadline) {
-        for (const auto& [child, index] : children_) kill(child, SIGKILL);
+        for (const auto& [child, entry] : children_) kill(child, SIGKILL);
       }
       std::this_thread::sleep_for(kPoll);
     }
@@ -214,20 +179,26 @@ class Pool {
 
   Ledger& ledger_;
   const PoolOptions& options_;
-  std::map<pid_t, std::size_t> children_;  // and the task that each is at
+  std::map<pid_t, TaskEntry*> children_;  // and the task that each is at
   Clock::time_point shown_;
   bool give_up_ = false;
 };
 
 }  // namespace
 
+std::vector<std::string> PoolOptions::WorkerCommand() const {
+  std::vector<std::string> words = worker;
+  words.emplace_back("--checkpoint-seconds");
+  words.push_back(StrCat(checkpoint_seconds));
+  if (any_version) words.emplace_back("--any-version");
+  return words;
+}
+
 SweepOutcome OutcomeOf(const Ledger& ledger) {
-  const auto done = [](const TaskEntry& entry) {
+  const bool done = std::ranges::all_of(ledger.entries(), [](const TaskEntry& entry) {
     return !entry.wanted || entry.state == State::kDone;
-  };
-  return std::all_of(ledger.entries().begin(), ledger.entries().end(), done)
-             ? SweepOutcome::kFinished
-             : SweepOutcome::kFailures;
+  });
+  return done ? SweepOutcome::kFinished : SweepOutcome::kFailures;
 }
 
 SweepOutcome RunLocally(Ledger& ledger, const PoolOptions& options) {

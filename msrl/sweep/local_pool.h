@@ -23,15 +23,19 @@ enum class SweepOutcome {
 };
 
 struct PoolOptions {
-  // What carries out a task (RunTask), e.g. {"msrl", "task"}; directory, task and options follow.
+  // What carries out a task (RunTask), e.g. {"msrl", "task"}; options, directory and task follow.
   std::vector<std::string> worker;
   int jobs = 1;
   double checkpoint_seconds = 60.0;
   bool any_version = false;
   bool fail_fast = false;
-  std::function<bool()> stop;
-  std::function<void(const Ledger&)> show;      // a few times per second
-  std::function<void(const std::string&)> say;  // what happens, one line each
+  std::function<bool()> stop = [] { return false; };
+  std::function<void(const Ledger&)> show = [](const Ledger&) {};  // a few times per second
+  std::function<void(const std::string&)> say = [](const std::string&) {
+  };  // what happens, in lines
+
+  // The worker with its options; directory and task follow.
+  std::vector<std::string> WorkerCommand() const;
 };
 
 // A process for each task, made by options.worker. They stop with a checkpoint if this process ends

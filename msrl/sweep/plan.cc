@@ -6,6 +6,7 @@
 #include <set>
 
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/paper/figures.h"
 #include "msrl/run/json_fields.h"
 #include "msrl/run/start_from.h"
@@ -19,14 +20,13 @@ constexpr int kFormatVersion = 1;
 constexpr std::size_t kMaxRuns = 100'000;
 
 bool Knows(const std::vector<ConfigField>& fields, const std::string& key) {
-  return std::any_of(fields.begin(), fields.end(),
-                     [&key](const ConfigField& field) { return field.key == key; });
+  return std::ranges::find(fields, key, &ConfigField::key) != fields.end();
 }
 
 std::string ValueOf(const std::vector<std::string>& settings, std::string_view key) {
   std::string value;
   for (const std::string& setting : settings) {
-    if (setting.starts_with(StrCat(key, "="))) value = setting.substr(key.size() + 1);
+    if (const auto [name, text] = SplitOnce(setting, '='); name == key) value = text;
   }
   return value;
 }
@@ -41,6 +41,16 @@ int UpdatesOf(const std::vector<ConfigField>& options) {
 
 ArtefactHeader HeaderOf(const SweepBranch& branch) {
   return FindPretrainer(branch.kind).announce(branch.Options());
+}
+
+// Without its identity.
+PlannedRun RunOf(const SweepPlan& plan, std::size_t env, std::size_t method, std::uint64_t seed) {
+  PlannedRun run{.env = env, .method = method, .seed = seed};
+  run.path = StrCat(plan.envs[env].name, "/", plan.methods[method].name, "/", seed);
+  if (const SweepBranch* branch = plan.FindBranch(plan.methods[method].init)) {
+    run.branch = branch->Path(branch->SeedFor(seed));
+  }
+  return run;
 }
 
 class PlanBuilder {
@@ -87,10 +97,8 @@ class PlanBuilder {
         return FindPretrainer(branch.kind);
       });
       for (const SweepSetting& setting : branch.written) {
-        for (const char* own : {"objective", "control", "updates"}) {
-          if (setting.key == own) {
-            Fail(setting.line, StrCat(own, " is a key of its own here, no setting"));
-          }
+        if (setting.key == "objective" || setting.key == "control" || setting.key == "updates") {
+          Fail(setting.line, StrCat(setting.key, " is a key of its own here, no setting"));
         }
         const std::string text = setting.Assignment();
         At(setting.line, "", [&] { static_cast<void>(pretrainer.announce(std::span(&text, 1))); });
@@ -102,12 +110,12 @@ class PlanBuilder {
       });
       for (const ValueTarget value : pretrainer.targets(planned.Options())) {
         const std::string target(EnumName(value));
-        const bool listed = std::find(targets.begin(), targets.end(), target) != targets.end();
-        if (!listed && !spec_.source.targets.empty()) {
+        if (std::ranges::find(targets, target) != targets.end()) continue;
+        if (!spec_.source->targets.empty()) {
           Fail(branch.line, StrCat(what, "learns the target '", target,
                                    "', which [source] targets does not name"));
         }
-        if (!listed) targets.push_back(target);
+        targets.push_back(target);
       }
       plan_.branches.push_back(std::move(planned));
     }
@@ -157,9 +165,8 @@ class PlanBuilder {
       for (const SweepSetting& setting : spec_.settings) {
         if (!method.shared || !Knows(fields, setting.key)) continue;
         applied.insert(setting.key);
-        const bool own = std::any_of(method.written.begin(), method.written.end(),
-                                     [&](const auto& other) { return other.key == setting.key; });
-        if (!own) add(setting);
+        const auto own = std::ranges::find(method.written, setting.key, &SweepSetting::key);
+        if (own == method.written.end()) add(setting);
       }
       for (const ConfigField& field : fields) known.push_back(field.key);
       for (const SweepSetting& setting : method.written) add(setting);
@@ -200,14 +207,10 @@ class PlanBuilder {
       for (std::size_t m = 0; m < plan_.methods.size(); ++m) {
         const SweepMethod& method = spec_.methods[m];
         const std::string& env = plan_.envs[e].name;
-        if (!method.envs.empty() &&
-            std::find(method.envs.begin(), method.envs.end(), env) == method.envs.end()) {
-          continue;
-        }
-        PlannedRun run;
-        run.env = e;
-        run.method = m;
-        run.seed = spec_.seeds.front();
+        const bool wanted =
+            method.envs.empty() || std::ranges::find(method.envs, env) != method.envs.end();
+        if (!wanted) continue;
+        const PlannedRun run = RunOf(plan_, e, m, spec_.seeds.front());
         const std::string what = StrCat("method '", method.name, "' in '", env, "': ");
         const RunSpec spec =
             At(method.line, what, [&] { return plan_.ResolvedSpecOf(run, registries_); });
@@ -224,15 +227,7 @@ class PlanBuilder {
     }
     for (const std::uint64_t seed : spec_.seeds) {
       for (auto& [place, spec] : resolved) {
-        PlannedRun run;
-        run.env = place.first;
-        run.method = place.second;
-        run.seed = seed;
-        const SweepMethod& method = plan_.methods[run.method];
-        run.path = StrCat(plan_.envs[run.env].name, "/", method.name, "/", seed);
-        if (const SweepBranch* branch = plan_.FindBranch(method.init)) {
-          run.branch = branch->Path(branch->SeedFor(seed));
-        }
+        PlannedRun run = RunOf(plan_, place.first, place.second, seed);
         spec.seed = seed;
         run.identity = Identity(plan_, run, spec, plan_.version, plan_.commit);
         plan_.runs.push_back(std::move(run));
@@ -248,23 +243,19 @@ class PlanBuilder {
 
 template <typename Item>
 const Item* ByName(const std::vector<Item>& items, std::string_view name) {
-  for (const Item& item : items) {
-    if (item.name == name) return &item;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(items, name, &Item::name);
+  return found == items.end() ? nullptr : &*found;
 }
 
 // Two objects of the same name must agree in all but what is only shown.
-template <typename Record>
-void RequireSame(const Record& before, const Record& after, std::string_view kind,
-                 std::string_view directory) {
+template <typename Record, typename Fail>
+void RequireSame(const Record& before, const Record& after, const char* kind, const Fail& fail) {
   const Json old = ToJsonValue<Json>(before), now = ToJsonValue<Json>(after);
   static const std::set<std::string> shown{"title", "role", "paper", "component", "family"};
   for (const auto& [key, value] : old.items()) {
     if (shown.contains(key) || now.at(key) == value) continue;
-    throw UserError(StrCat(directory, " holds another sweep: ", kind, " '",
-                           old.value("name", "data"), "' has ", key, " ", value.dump(), " there, ",
-                           now.at(key).dump(), " in the file; choose another --out"));
+    fail(StrCat(kind, " '", old.value("name", "data"), "' has ", key, " ", value.dump(), " there, ",
+                now.at(key).dump(), " in the file"));
   }
 }
 
@@ -290,17 +281,16 @@ const SweepBranch* SweepPlan::FindBranch(std::string_view wanted) const {
 RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
   const SweepEnv& env = envs[run.env];
   const SweepMethod& method = methods[run.method];
-  RunSpec spec;
-  spec.env = env.id;
-  spec.env_settings = env.settings;
-  spec.agent = method.agent;
-  spec.agent_settings = method.settings;
-  spec.seed = run.seed;
-  spec.steps = env.steps;
-  spec.eval_every = env.eval_every;
-  spec.eval_episodes = env.eval_episodes;
-  spec.log_every = log_every;
-  return spec;
+  return {.env = env.id,
+          .env_settings = env.settings,
+          .agent = method.agent,
+          .agent_settings = method.settings,
+          .seed = run.seed,
+          .steps = env.steps,
+          .eval_every = env.eval_every,
+          .eval_episodes = env.eval_episodes,
+          .log_every = log_every,
+          .init = {}};
 }
 
 RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const {
@@ -318,16 +308,12 @@ SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries) {
 
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
                      std::string_view version, std::string_view commit) {
-  Json json;
-  json["env"] = resolved.env;
-  json["env_settings"] = resolved.env_settings;
-  json["agent"] = resolved.agent;
-  json["agent_settings"] = resolved.agent_settings;
-  json["seed"] = resolved.seed;
-  json["steps"] = resolved.steps;
-  json["eval_every"] = resolved.eval_every;
-  json["eval_episodes"] = resolved.eval_episodes;
-  json["log_every"] = resolved.log_every;
+  Json json{{"env", resolved.env},
+            {"env_settings", resolved.env_settings},
+            {"agent", resolved.agent},
+            {"agent_settings", resolved.agent_settings}};
+  json.update(ToJsonValue<Json>(resolved));
+  json.erase("init");  // the branch says it, also before there is a file
   if (const SweepBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
     Json settings = Json::array();
     for (const ConfigField& field : FindPretrainer(branch->kind).options(branch->Options())) {
@@ -363,13 +349,9 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
   const auto require = [source](bool good, const auto&... what) {
     if (!good) throw UserError(StrCat(source, " is damaged: ", what...));
   };
-  try {
+  return Strictly<Json>(source, [&] {
     Json json = Json::parse(text);
-    if (json.at("format") != "msrl-sweep") throw UserError(StrCat(source, " is not a sweep's"));
-    if (json.at("format_version") != kFormatVersion) {
-      throw UserError(StrCat(source, " has format version ", json["format_version"].dump(),
-                             "; this is msrl ", BuildVersion(), ", which knows ", kFormatVersion));
-    }
+    RequireFormat(json, "msrl-sweep", kFormatVersion, "a sweep's", source);
     // from before there were kinds
     for (Json& branch : json.at("branches")) {
       if (branch.is_object() && !branch.contains("kind")) {
@@ -400,8 +382,9 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     }
     for (const SweepMethod& method : plan.methods) {
       const auto& roles = MethodRoles();
-      require(std::find(roles.begin(), roles.end(), method.role) != roles.end(), "the method '",
-              method.name, "' has the unknown role '", method.role, "'");
+      require(std::ranges::find(roles, method.role) != roles.end(), "the method '", method.name,
+              "' has the unknown role '", method.role, "'");
+      require(method.init.empty() || plan.FindBranch(method.init), "no '", method.init, "'");
     }
     const auto index = [&](const auto& items, const std::string& name) {
       const auto* found = ByName(items, name);
@@ -410,22 +393,15 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     };
     std::set<std::string> paths;
     for (const Json& object : json.at("runs")) {
-      PlannedRun& run = plan.runs.emplace_back();
-      run.env = index(plan.envs, object.at("env").get<std::string>());
-      run.method = index(plan.methods, object.at("method").get<std::string>());
-      object.at("seed").get_to(run.seed);
+      const std::size_t env = index(plan.envs, object.at("env").get<std::string>());
+      const std::size_t method = index(plan.methods, object.at("method").get<std::string>());
+      PlannedRun run = RunOf(plan, env, method, object.at("seed").get<std::uint64_t>());
       object.at("identity").get_to(run.identity);
-      const SweepMethod& method = plan.methods[run.method];
-      run.path = StrCat(plan.envs[run.env].name, "/", method.name, "/", run.seed);
       require(paths.insert(run.path).second, "the run ", run.path, " is listed twice");
-      if (method.init.empty()) continue;
-      const SweepBranch& branch = plan.branches[index(plan.branches, method.init)];
-      run.branch = branch.Path(branch.SeedFor(run.seed));
+      plan.runs.push_back(std::move(run));
     }
     return plan;
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(StrCat(source, " is damaged: ", error.what()));
-  }
+  });
 }
 
 void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view directory) {
@@ -440,12 +416,10 @@ void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view
     for (const auto& item : before) {
       const auto* other = ByName(after, item.name);
       if (other == nullptr) fail(StrCat(kind, " '", item.name, "' is not in the file"));
-      RequireSame(item, *other, kind, directory);
+      RequireSame(item, *other, kind, fail);
     }
   };
-  if (old.source && grown.source) {
-    RequireSame(*old.source, *grown.source, "source", directory);
-  }
+  if (old.source && grown.source) RequireSame(*old.source, *grown.source, "source", fail);
   compare(old.branches, grown.branches, "branch");
   compare(old.envs, grown.envs, "environment");
   compare(old.methods, grown.methods, "method");

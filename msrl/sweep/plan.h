@@ -15,12 +15,12 @@
 namespace msrl {
 
 struct PlannedRun {
-  std::string path;  // env/method/seed
+  std::string path = {};  // env/method/seed
   std::size_t env = 0;
   std::size_t method = 0;
   std::uint64_t seed = 0;
-  std::string branch;    // path of the file that it starts from; empty: none
-  std::string identity;  // 16 hexadecimal digits
+  std::string branch = {};    // path of the file that it starts from; empty: none
+  std::string identity = {};  // 16 hexadecimal digits
 };
 
 struct SweepPlan {
@@ -86,6 +86,8 @@ struct SweepTask {
   std::vector<std::size_t> needs;  // tasks that come first
   std::size_t item = 0;            // branch or run in the plan
   std::uint64_t seed = 0;          // of the branch or run
+
+  bool is_run() const { return kind == Kind::kRun; }
 };
 
 inline constexpr const char* kTrainData = "source/train.h5";

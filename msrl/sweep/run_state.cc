@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/run/run_directory.h"
 
@@ -45,24 +46,22 @@ void ReadSpeed(const fs::path& run, RunRecord& record) {
   });
 }
 
-std::string SettingsDifference(std::string_view kind, const std::vector<std::string>& found,
-                               const std::vector<std::string>& wanted) {
+template <typename Compare>
+void CompareSettings(std::string_view kind, const std::vector<std::string>& found,
+                     const std::vector<std::string>& wanted, const Compare& compare) {
   std::map<std::string, std::pair<std::string, std::string>> values;  // found and wanted, by key
   const auto add = [&](const std::vector<std::string>& settings, bool first) {
     for (const std::string& setting : settings) {
-      const std::size_t equals = setting.find('=');
-      auto& both =
-          values.try_emplace(setting.substr(0, equals), "missing", "missing").first->second;
-      (first ? both.first : both.second) = setting.substr(std::min(equals + 1, setting.size()));
+      const auto [key, value] = SplitOnce(setting, '=');
+      auto& both = values.try_emplace(std::string(key), "missing", "missing").first->second;
+      (first ? both.first : both.second) = value;
     }
   };
   add(found, true);
   add(wanted, false);
   for (const auto& [key, both] : values) {
-    if (both.first == both.second) continue;
-    return StrCat(kind, " ", key, " is ", both.first, ", not ", both.second);
+    compare(StrCat(kind, " ", key), both.first, both.second);
   }
-  return {};
 }
 
 }  // namespace
@@ -130,20 +129,20 @@ std::optional<double> LastReturn(const fs::path& run) {
 }
 
 std::string FirstDifference(const RunSpec& found, const RunSpec& wanted) {
-  const auto differ = [](std::string_view what, const auto& a, const auto& b) {
-    return a == b ? std::string() : StrCat(what, " is ", a, ", not ", b);
+  std::vector<std::string> differences;
+  const auto compare = [&](std::string_view what, const std::string& a, const std::string& b) {
+    if (a != b) differences.push_back(StrCat(what, " is ", a, ", not ", b));
   };
-  for (const std::string& difference :
-       {differ("environment", found.env, wanted.env), differ("agent", found.agent, wanted.agent),
-        differ("seed", found.seed, wanted.seed), differ("steps", found.steps, wanted.steps),
-        differ("eval_every", found.eval_every, wanted.eval_every),
-        differ("eval_episodes", found.eval_episodes, wanted.eval_episodes),
-        differ("log_every", found.log_every, wanted.log_every),
-        SettingsDifference("environment option", found.env_settings, wanted.env_settings),
-        SettingsDifference("setting", found.agent_settings, wanted.agent_settings)}) {
-    if (!difference.empty()) return difference;
+  compare("environment", found.env, wanted.env);
+  compare("agent", found.agent, wanted.agent);
+  const std::vector<ConfigField> found_fields = ListFields(found), fields = ListFields(wanted);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].key == "init") continue;
+    compare(fields[i].key, found_fields[i].Text(), fields[i].Text());
   }
-  return {};
+  CompareSettings("environment option", found.env_settings, wanted.env_settings, compare);
+  CompareSettings("setting", found.agent_settings, wanted.agent_settings, compare);
+  return differences.empty() ? "" : differences.front();
 }
 
 }  // namespace msrl

@@ -1,7 +1,6 @@
 #include "msrl/sweep/slurm.h"
 
-#include <fcntl.h>
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/sweep/process.h"
 
 namespace msrl {
 namespace {
@@ -79,58 +79,40 @@ struct CommandResult {
   std::string err;
 };
 
+// All that was written to a file in memory, which is gone then.
+std::string TakeText(int fd) {
+  std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, size)));
+  close(fd);
+  return text;
+}
+
 // Runs a command without a shell and takes all that it prints.
-CommandResult Execute(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int out[2];
-  int err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-    throw UserError(StrCat("cannot start ", words[0], ": ", std::strerror(errno)));
-  }
-  const pid_t child = fork();
-  if (child == 0) {
-    setpgid(0, 0);  // Ctrl-C is for the sweep
-    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-    dup2(out[1], STDOUT_FILENO);
-    dup2(err[1], STDERR_FILENO);
-    setenv("SLURM_BITSTR_LEN", "0", 1);  // or squeue cuts long lists of indices
-    execvp(argv[0], argv.data());
-    _exit(127);
-  }
-  close(out[1]);
-  close(err[1]);
-  CommandResult result;
-  pollfd files[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
-  std::string* texts[2] = {&result.out, &result.err};
-  for (int open_files = 2; open_files > 0 && child > 0;) {
-    if (poll(files, 2, -1) < 0 && errno != EINTR) break;
-    for (int k = 0; k < 2; ++k) {
-      if (files[k].fd < 0 || files[k].revents == 0) continue;
-      char buffer[65536];
-      const ssize_t size = read(files[k].fd, buffer, sizeof buffer);
-      if (size > 0) texts[k]->append(buffer, static_cast<std::size_t>(size));
-      if (size == 0 || (size < 0 && errno != EINTR)) {
-        files[k].fd = -1;
-        --open_files;
-      }
-    }
-  }
-  close(out[0]);
-  close(err[0]);
+CommandResult Execute(const std::vector<std::string>& words) {
+  const int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
+  // or squeue cuts long lists of indices
+  const auto prepare = [] { setenv("SLURM_BITSTR_LEN", "0", 1); };
+  const pid_t child = out < 0 || err < 0 ? -1 : StartProcess(words, out, err, prepare);
   if (child < 0) throw UserError(StrCat("cannot start ", words[0], ": ", std::strerror(errno)));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {code, TakeText(out), TakeText(err)};
+}
+
+// Empty where it cannot be read: it is for people alone.
+Json ReadJobs(const fs::path& file) {
+  if (!fs::exists(file)) return Json::array();
+  Json jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
+  return jobs.is_array() ? jobs : Json::array();
 }
 
 // Data first, then branches, then runs; runs that start from nothing need not wait.
 int StageOf(const SweepTask& task) {
   if (task.kind == SweepTask::Kind::kBranch) return 1;
-  return task.kind == SweepTask::Kind::kRun && !task.needs.empty() ? 2 : 0;
+  return task.is_run() && !task.needs.empty() ? 2 : 0;
 }
 
 class SlurmDriver {
@@ -155,7 +137,7 @@ class SlurmDriver {
     for (;;) {
       const bool asked = Look();
       const bool changed = asked && SubmitWhatIsReady();
-      if (options_.pool.show) options_.pool.show(ledger_);
+      options_.pool.show(ledger_);
       if (ledger_.Ended()) return OutcomeOf(ledger_);
       if (options_.pool.fail_fast && new_failure_) {
         // by name: ids may be given again
@@ -164,19 +146,16 @@ class SlurmDriver {
       }
       pause = changed ? kShortestPause : std::min(kLongestPause, pause * 3 / 2);
       for (Clock::time_point until = Clock::now() + pause; Clock::now() < until;) {
-        if (options_.pool.stop && options_.pool.stop()) return SweepOutcome::kInterrupted;
+        if (options_.pool.stop()) return SweepOutcome::kInterrupted;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     }
   }
 
  private:
-  void Say(const std::string& text) const {
-    if (options_.pool.say) options_.pool.say(text);
-  }
   void SayFailed(const TaskEntry& entry) {
     new_failure_ = true;
-    Say(StrCat(entry.task.path, " failed: ", entry.message));
+    options_.pool.say(StrCat(entry.task.path, " failed: ", entry.message));
   }
   fs::path ListFile(int number) const { return folder_ / StrCat("tasks-", number, ".txt"); }
 
@@ -197,7 +176,8 @@ class SlurmDriver {
       if (queue.code != 0) throw UserError(LastLine(queue.err));
       jobs = ParseQueue(queue.out, prefix_);
     } catch (const UserError& error) {
-      if (!silent_) Say(StrCat("squeue does not answer (", error.what(), "); trying again"));
+      if (!silent_)
+        options_.pool.say(StrCat("squeue does not answer (", error.what(), "); trying again"));
       silent_ = true;
       return false;
     }
@@ -252,11 +232,8 @@ class SlurmDriver {
   bool SubmitWhatIsReady() {
     // a stage goes as one array: it waits until all that comes before it is settled
     int open_stage = 2;
-    for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
-      const TaskEntry& entry = ledger_.entries()[i];
-      const bool open = entry.wanted && entry.state != State::kDone &&
-                        entry.state != State::kFailed && ledger_.BlockedBy(entry) == nullptr;
-      if (open && entry.task.kind != SweepTask::Kind::kRun) {
+    for (const TaskEntry& entry : ledger_.entries()) {
+      if (ledger_.Open(entry) && !entry.task.is_run()) {
         open_stage = std::min(open_stage, StageOf(entry.task));
       }
     }
@@ -303,10 +280,8 @@ class SlurmDriver {
       words.push_back(word);
     }
     // the nodes have the same file system, so the same program
-    words.insert(words.end(), options_.pool.worker.begin(), options_.pool.worker.end());
-    words.emplace_back("--checkpoint-seconds");
-    words.push_back(StrCat(options_.pool.checkpoint_seconds));
-    if (options_.pool.any_version) words.emplace_back("--any-version");
+    const std::vector<std::string> worker = options_.pool.WorkerCommand();
+    words.insert(words.end(), worker.begin(), worker.end());
     const CommandResult result = Execute(words);
     if (result.code != 0) {
       throw UserError(StrCat("sbatch refused the job: ", LastLine(result.err)));
@@ -319,14 +294,13 @@ class SlurmDriver {
     }
     jobs_in_queue_.insert(name);
     settled_ = Clock::now() + kSettling;
-    Say(StrCat("submitted ", tasks.size(), " task", tasks.size() == 1 ? "" : "s", " as job ", job));
+    options_.pool.say(
+        StrCat("submitted ", tasks.size(), " task", tasks.size() == 1 ? "" : "s", " as job ", job));
   }
 
   void Record(const std::string& job, const fs::path& list, std::size_t tasks) const {
     const fs::path file = folder_ / "jobs.json";
-    Json jobs = Json::array();
-    if (fs::exists(file)) jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
-    if (!jobs.is_array()) jobs = Json::array();  // for people alone
+    Json jobs = ReadJobs(file);
     jobs.push_back({{"job", job}, {"list", list.filename().string()}, {"tasks", tasks}});
     WriteFileAtomically(file, jobs.dump(1) + "\n");
   }
@@ -352,7 +326,7 @@ bool OnPath(const char* program) {
   const char* const path = std::getenv("PATH");
   if (path == nullptr) return false;
   const std::vector<std::string_view> folders = SplitAt(path, ':');
-  return std::any_of(folders.begin(), folders.end(), [program](std::string_view folder) {
+  return std::ranges::any_of(folders, [program](std::string_view folder) {
     return access((fs::path(folder) / program).c_str(), X_OK) == 0;
   });
 }
@@ -430,11 +404,7 @@ std::map<std::string, QueuedIndices> ParseQueue(std::string_view text, std::stri
 
 std::vector<std::string> SubmittedJobs(const SweepDirectory& directory) {
   std::vector<std::string> ids;
-  const fs::path file = directory.File("slurm/jobs.json");
-  if (!fs::exists(file)) return ids;
-  const Json jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
-  if (!jobs.is_array()) return ids;
-  for (const Json& job : jobs) {
+  for (const Json& job : ReadJobs(directory.File("slurm/jobs.json"))) {
     if (job.is_object() && job.contains("job") && job["job"].is_string()) {
       ids.push_back(job["job"].get<std::string>());
     }

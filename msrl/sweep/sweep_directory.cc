@@ -37,12 +37,6 @@ std::string LastLine(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-void MakeFolder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
-}
-
 bool SweepDirectory::HasPlan() const {
   std::error_code error;
   return fs::exists(path_ / kPlanFile, error);
@@ -60,18 +54,16 @@ fs::path SweepDirectory::LogOf(std::string_view task) const {
   return path_ / "logs" / StrCat(task, ".log");
 }
 
+fs::path SweepDirectory::FailureFile(std::string_view task) const {
+  return path_ / "logs" / StrCat(task, ".failed");
+}
+
 std::string SweepDirectory::LastLogLine(std::string_view task) const {
   return LastLine(FileTail(LogOf(task), 4096));
 }
 
-namespace {
-fs::path FailureFile(const SweepDirectory& directory, std::string_view task) {
-  return directory.path() / "logs" / StrCat(task, ".failed");
-}
-}  // namespace
-
 std::optional<std::string> SweepDirectory::FailureOf(std::string_view task) const {
-  const fs::path file = FailureFile(*this, task);
+  const fs::path file = FailureFile(task);
   std::error_code error;
   if (!fs::exists(file, error)) return std::nullopt;
   try {
@@ -84,7 +76,7 @@ std::optional<std::string> SweepDirectory::FailureOf(std::string_view task) cons
 }
 
 void SweepDirectory::RecordFailure(std::string_view task, const std::string& message) const {
-  const fs::path file = FailureFile(*this, task);
+  const fs::path file = FailureFile(task);
   try {
     MakeFolder(file.parent_path());
     WriteFileAtomically(file, message + "\n");
@@ -95,7 +87,7 @@ void SweepDirectory::RecordFailure(std::string_view task, const std::string& mes
 
 void SweepDirectory::ForgetFailure(std::string_view task) const {
   std::error_code ignored;
-  fs::remove(FailureFile(*this, task), ignored);
+  fs::remove(FailureFile(task), ignored);
 }
 
 std::optional<LeaseHolder> SweepDirectory::Driver() const {
@@ -159,7 +151,7 @@ void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registr
                              " (", BuildCommit(), "): go on with that one, or say --any-version"));
     }
   }
-  if (old_finished > 0 && options.warn) {
+  if (old_finished > 0) {
     options.warn(StrCat(old_finished, " finished run", old_finished == 1 ? " was" : "s were",
                         " made by other code than this msrl ", BuildVersion(), " (", BuildCommit(),
                         ") and ", old_finished == 1 ? "is" : "are", " kept"));

@@ -40,12 +40,14 @@ class SweepDirectory {
   std::optional<LeaseHolder> Driver() const;
 
  private:
+  std::filesystem::path FailureFile(std::string_view task) const;
+
   std::filesystem::path path_;
 };
 
 struct PrepareOptions {
   bool any_version = false;  // go on with runs that other code began
-  std::function<void(const std::string&)> warn;
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 // UserError unless the plan can be carried out in the directory without overwriting anything: it
@@ -67,9 +69,6 @@ bool SameCode(const RunRecord& record);
 
 // Without blanks and line ends after it.
 std::string LastLine(std::string text);
-
-// With its parents. UserError if it cannot be made.
-void MakeFolder(const std::filesystem::path& path);
 
 }  // namespace msrl
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <concepts>
 #include <optional>
 #include <set>
 
@@ -11,6 +11,7 @@
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/paper/figures.h"
+#include "msrl/run/run_spec.h"
 #include "msrl/sweep/toml.h"
 #include "msrl/transfer/value_target.h"
 
@@ -19,19 +20,12 @@ namespace {
 
 constexpr std::size_t kMaxSeeds = 10'000;
 constexpr std::size_t kMaxNames = 1'000;
-constexpr std::int64_t kMaxSteps = 1'000'000'000'000;
-
-// Folders and files of a sweep's directory that no environment may be called.
-const std::vector<std::string>& ReservedNames() {
-  static const std::vector<std::string> names{"source", "logs", "slurm", "lock"};
-  return names;
-}
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
 
 // An error is one line, whatever a key in quotes may hold.
 std::string OneLine(std::string text) {
-  std::replace_if(text.begin(), text.end(), IsControl, '?');
+  std::ranges::replace_if(text, IsControl, '?');
   return text;
 }
 
@@ -67,12 +61,15 @@ std::string AsciiOf(std::string_view text, std::string_view file) {
   return ascii;
 }
 
-// Where we are in the file: everything that goes wrong is said with a line.
+int LineOf(const toml::source_region& place) { return static_cast<int>(place.begin.line); }
+
+// Where we are in the file: everything that goes wrong is said with a line. What is not in the file
+// stays as it is, or is `otherwise`.
 class Reader {
   // Null if the key is not there.
   template <typename T>
   auto As(std::string_view key, std::string_view wanted) const {
-    const toml::node* node = Find(key);
+    const toml::node* node = table_.get(key);
     const auto* value = node == nullptr ? nullptr : node->as<T>();
     if (node != nullptr && value == nullptr) Wrong(key, *node, wanted);
     return value;
@@ -85,25 +82,28 @@ class Reader {
   [[noreturn]] void Fail(int line, const std::string& what) const {
     throw UserError(StrCat(file_, ":", line, ": ", OneLine(what)));
   }
-  int line() const { return static_cast<int>(table_.source().begin.line); }
-  int LineOf(std::string_view key) const {
+  // With the nearest known name, unless this is one.
+  void RequireKnown(int line, std::string_view name, std::span<const std::string> known,
+                    const std::string& problem) const {
+    if (std::ranges::find(known, name) == known.end())
+      Fail(line, problem + DidYouMean(name, known));
+  }
+  int line() const { return LineOf(table_.source()); }
+  int KeyLine(std::string_view key) const {
     const toml::node* node = table_.get(key);
-    return node == nullptr ? line() : static_cast<int>(node->source().begin.line);
+    return node == nullptr ? line() : LineOf(node->source());
   }
 
-  bool Has(std::string_view key) const { return table_.contains(key); }
   std::string Text(std::string_view key, std::string otherwise) const {
     const auto* value = As<std::string>(key, "a text in quotes");
     if (value == nullptr) return otherwise;
-    if (std::any_of((**value).begin(), (**value).end(), IsControl)) {
-      Wrong(key, *value, "one line of text");
-    }
+    if (std::ranges::any_of(**value, IsControl)) Wrong(key, *value, "one line of text");
     return **value;
   }
   std::string RequiredText(std::string_view key) const {
     if (!table_.contains(key)) Fail(line(), StrCat(where_, " needs ", key));
     std::string text = Text(key, "");
-    if (text.empty()) Fail(LineOf(key), StrCat(key, " is empty"));
+    if (text.empty()) Fail(KeyLine(key), StrCat(key, " is empty"));
     return text;
   }
   // A text that becomes part of a path.
@@ -111,47 +111,45 @@ class Reader {
     const std::string name =
         otherwise.empty() ? RequiredText(key) : Text(key, std::string(otherwise));
     const bool good = !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
-                      std::all_of(name.begin(), name.end(), [](char c) {
+                      std::ranges::all_of(name, [](char c) {
                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
                       });
     if (!good) {
-      Fail(LineOf(key),
+      Fail(KeyLine(key),
            StrCat(key, " '", name, "' must be of letters, digits, '-', '_' and '.', at most 100"));
     }
     return name;
   }
-  std::string Choice(std::string_view key, const std::string& otherwise,
-                     std::span<const std::string> choices) const {
-    const std::string text = Text(key, otherwise);
-    if (text == otherwise) return text;
-    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      Fail(LineOf(key), StrCat("unknown ", key, " '", text, "'", DidYouMean(text, choices)));
+  // Empty if none is made.
+  std::string Choice(std::string_view key, std::span<const std::string> choices) const {
+    const std::string text = Text(key, "");
+    if (!text.empty()) {
+      RequireKnown(KeyLine(key), text, choices, StrCat("unknown ", key, " '", text, "'"));
     }
     return text;
   }
-  std::int64_t Int(std::string_view key, std::int64_t otherwise, std::int64_t low,
-                   std::int64_t high) const {
+  template <std::integral Number>
+  void Int(std::string_view key, std::int64_t low, std::int64_t high, Number& number) const {
     const auto* value = As<std::int64_t>(key, "a whole number");
-    if (value == nullptr) return otherwise;
+    if (value == nullptr) return;
     if (**value < low || **value > high) {
-      Fail(LineOf(key), StrCat(key, " is ", **value, "; it must be ", low, " to ", high));
+      Fail(KeyLine(key), StrCat(key, " is ", **value, "; it must be ", low, " to ", high));
     }
-    return **value;
+    number = static_cast<Number>(**value);
   }
-  double Share(std::string_view key, double otherwise) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return otherwise;
+  void Share(std::string_view key, double& share) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
     const std::optional<double> value = node->value<double>();
     if (!value || !node->is_number()) Wrong(key, *node, "a number");
     if (!(*value > 0.0 && *value <= 1.0)) {
-      Fail(LineOf(key), StrCat(key, " is ", *value, "; it must be above 0 and at most 1"));
+      Fail(KeyLine(key), StrCat(key, " is ", *value, "; it must be above 0 and at most 1"));
     }
-    return *value;
+    share = *value;
   }
-  bool Bool(std::string_view key, bool otherwise) const {
-    const auto* value = As<bool>(key, "true or false");
-    return value == nullptr ? otherwise : **value;
+  void Bool(std::string_view key, bool& flag) const {
+    if (const auto* value = As<bool>(key, "true or false")) flag = **value;
   }
   std::vector<std::string> Texts(std::string_view key) const {
     std::vector<std::string> texts;
@@ -159,17 +157,16 @@ class Reader {
     for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
       const auto* text = (*array)[i].as_string();
       if (text == nullptr) Wrong(key, (*array)[i], "a list of texts");
-      if (std::find(texts.begin(), texts.end(), **text) != texts.end()) {
-        Fail(LineOf(key), StrCat("'", **text, "' is twice in ", key));
+      if (std::ranges::find(texts, **text) != texts.end()) {
+        Fail(KeyLine(key), StrCat("'", **text, "' is twice in ", key));
       }
       texts.push_back(**text);
     }
     return texts;
   }
-  std::vector<std::uint64_t> Seeds(std::string_view key,
-                                   std::vector<std::uint64_t> otherwise) const {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return otherwise;
+  void Seeds(std::string_view key, std::vector<std::uint64_t>& seeds) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
     std::string list;
     if (const auto* text = node->as_string()) {
       list = **text;
@@ -183,23 +180,21 @@ class Reader {
       Wrong(key, *node, "a list as [100, 101] or a range as \"100-104\"");
     }
     try {
-      return ParseSeeds(list);
+      seeds = ParseSeeds(list);
     } catch (const UserError& error) {
-      Fail(LineOf(key), error.what());
+      Fail(KeyLine(key), error.what());
     }
   }
-  std::vector<SweepSetting> Settings(std::string_view key) const {
-    const auto* table = As<toml::table>(key, "a table as { key = value }");
-    return table == nullptr ? std::vector<SweepSetting>{} : SettingsOf(*table);
-  }
-  std::vector<SweepSetting> SettingsOf(const toml::table& table) const {
+  std::vector<SweepSetting> Settings(std::string_view wanted = "a table as { key = value }") const {
     std::vector<SweepSetting> settings;
-    for (const auto& [key, node] : table) {
+    const auto* table = As<toml::table>("settings", wanted);
+    if (table == nullptr) return settings;
+    for (const auto& [name, node] : *table) {
       SweepSetting setting;
-      setting.key = std::string(key.str());
-      setting.line = static_cast<int>(node.source().begin.line);
+      setting.key = std::string(name.str());
+      setting.line = LineOf(node.source());
       const auto* text = node.as_string();
-      if (text != nullptr && std::none_of((**text).begin(), (**text).end(), IsControl)) {
+      if (text != nullptr && std::ranges::none_of(**text, IsControl)) {
         setting.value = **text;
       } else if (const auto* flag = node.as_boolean()) {
         setting.value = **flag ? "true" : "false";
@@ -215,39 +210,38 @@ class Reader {
       settings.push_back(std::move(setting));
     }
     // in the order of the file, as --set would be given
-    std::stable_sort(settings.begin(), settings.end(),
-                     [](const auto& a, const auto& b) { return a.line < b.line; });
+    std::ranges::stable_sort(settings, {}, &SweepSetting::line);
     return settings;
   }
-  const toml::table* Table(std::string_view key) const {
-    return As<toml::table>(key, StrCat("a section [", key, "]"));
+  std::optional<Reader> Section(std::string_view key) const {
+    const std::string name = StrCat("[", key, "]");
+    const auto* table = As<toml::table>(key, "a section " + name);
+    return table == nullptr ? std::nullopt : std::optional(Reader(file_, *table, name));
   }
-  std::vector<const toml::table*> Tables(std::string_view key) const {
-    std::vector<const toml::table*> tables;
-    const auto* array = As<toml::array>(key, StrCat("sections [[", key, "]]"));
-    if (array == nullptr) return tables;
-    if (array->size() > kMaxNames) Fail(LineOf(key), StrCat("more than 1000 [[", key, "]]"));
+  std::vector<Reader> Sections(std::string_view key) const {
+    const std::string name = StrCat("[[", key, "]]");
+    std::vector<Reader> sections;
+    const auto* array = As<toml::array>(key, "sections " + name);
+    if (array == nullptr) return sections;
+    if (array->size() > kMaxNames) Fail(KeyLine(key), "more than 1000 " + name);
     for (const toml::node& element : *array) {
-      if (!element.is_table()) Wrong(key, element, StrCat("sections [[", key, "]]"));
-      tables.push_back(element.as_table());
+      if (!element.is_table()) Wrong(key, element, "sections " + name);
+      sections.emplace_back(file_, *element.as_table(), name);
     }
-    return tables;
+    return sections;
   }
   // Any other key is a mistake. Asked first: a misspelt key is not also a missing one.
   void Allow(const std::vector<std::string>& known) const {
     for (const auto& [key, node] : table_) {
-      const std::string name(key.str());
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      Fail(static_cast<int>(key.source().begin.line),
-           StrCat("unknown key '", name, "' in ", where_, DidYouMean(name, known)));
+      RequireKnown(LineOf(key.source()), key.str(), known,
+                   StrCat("unknown key '", key.str(), "' in ", where_));
     }
   }
 
  private:
-  const toml::node* Find(std::string_view key) const { return table_.get(key); }
   [[noreturn]] void Wrong(std::string_view key, const toml::node& node,
                           std::string_view wanted) const {
-    Fail(static_cast<int>(node.source().begin.line), StrCat(key, " must be ", wanted));
+    Fail(LineOf(node.source()), StrCat(key, " must be ", wanted));
   }
 
   std::string_view file_;
@@ -255,38 +249,40 @@ class Reader {
   std::string where_;
 };
 
-struct Defaults {
-  std::int64_t steps = 0;
-  std::int64_t eval_every = 0;
-  int eval_episodes = 0;
-};
+// In [[env]], or in [sweep] for all of them.
+void ReadBudget(const Reader& reader, SweepEnv& env) {
+  reader.Int("steps", 1, RunSpec::kMaxSteps, env.steps);
+  reader.Int("eval_every", 1, RunSpec::kMaxSteps, env.eval_every);
+  reader.Int("eval_episodes", 1, RunSpec::kMaxEvalEpisodes, env.eval_episodes);
+}
 
-Defaults ReadSweep(const Reader& reader, SweepSpec& spec) {
+// What environments are if they do not say it themselves.
+SweepEnv ReadSweep(const Reader& reader, SweepSpec& spec) {
   reader.Allow({"name", "seeds", "steps", "eval_every", "eval_episodes", "log_every", "few_shot"});
   spec.name = reader.Name("name");
-  if (!reader.Has("seeds")) reader.Fail(reader.line(), "[sweep] needs seeds");
-  spec.seeds = reader.Seeds("seeds", {});
-  Defaults defaults;
-  defaults.steps = reader.Int("steps", 0, 1, kMaxSteps);
-  defaults.eval_every = reader.Int("eval_every", 0, 1, kMaxSteps);
-  defaults.eval_episodes = static_cast<int>(reader.Int("eval_episodes", 0, 1, 100'000));
-  spec.log_every = reader.Int("log_every", 1000, 1, kMaxSteps);
-  spec.few_shot = reader.Share("few_shot", 0.25);
+  reader.Seeds("seeds", spec.seeds);
+  if (spec.seeds.empty()) reader.Fail(reader.line(), "[sweep] needs seeds");
+  SweepEnv defaults;
+  ReadBudget(reader, defaults);
+  reader.Int("log_every", 1, RunSpec::kMaxSteps, spec.log_every);
+  reader.Share("few_shot", spec.few_shot);
   return defaults;
 }
 
-void ReadSource(const Reader& reader, SweepSource& source) {
+SweepSource ReadSource(const Reader& reader) {
   reader.Allow({"episodes", "held_out_episodes", "seed", "targets"});
-  source.episodes = static_cast<int>(reader.Int("episodes", 4000, 4, 10'000'000));
-  source.held_out_episodes =
-      static_cast<int>(reader.Int("held_out_episodes", source.episodes / 4, 4, 10'000'000));
-  source.seed = static_cast<std::uint64_t>(reader.Int("seed", 0, 0, INT64_MAX));
+  SweepSource source;
+  reader.Int("episodes", 4, 10'000'000, source.episodes);
+  source.held_out_episodes = source.episodes / 4;
+  reader.Int("held_out_episodes", 4, 10'000'000, source.held_out_episodes);
+  reader.Int("seed", 0, INT64_MAX, source.seed);
   source.targets = reader.Texts("targets");
   try {
     for (const std::string& target : source.targets) ParseEnum<ValueTarget>("target", target);
   } catch (const UserError& error) {
-    reader.Fail(reader.LineOf("targets"), error.what());
+    reader.Fail(reader.KeyLine("targets"), error.what());
   }
+  return source;
 }
 
 // [[pretrain]], and [[branch]], which is the first kind with the objective "shape".
@@ -300,32 +296,28 @@ SweepBranch ReadBranch(const Reader& reader, bool any_kind) {
   branch.kind = reader.Text("kind", Pretrainers().front().kind);
   branch.objective = reader.Text("objective", any_kind ? "" : "shape");
   branch.control = reader.Text("control", branch.control);
-  branch.updates = static_cast<int>(reader.Int("updates", -1, 0, 1'000'000'000));
-  branch.seeds = reader.Seeds("seeds", {0});
-  branch.written = reader.Settings("settings");
+  reader.Int("updates", 0, 1'000'000'000, branch.updates);
+  reader.Seeds("seeds", branch.seeds);
+  branch.written = reader.Settings();
   return branch;
 }
 
-SweepEnv ReadEnv(const Reader& reader, const Defaults& defaults) {
+SweepEnv ReadEnv(const Reader& reader, SweepEnv env) {
   reader.Allow({"id", "name", "family", "steps", "eval_every", "eval_episodes", "settings"});
-  SweepEnv env;
   env.line = reader.line();
   env.id = reader.RequiredText("id");
   env.name = reader.Name("name", env.id);
-  for (const std::string& reserved : ReservedNames()) {
-    if (env.name == reserved || env.name.ends_with(".json")) {
-      reader.Fail(reader.LineOf("name"), StrCat("name '", env.name, "' is taken by the sweep"));
-    }
+  // folders and files of the sweep's directory
+  static const std::set<std::string> reserved{"source", "logs", "slurm", "lock"};
+  if (reserved.contains(env.name) || env.name.ends_with(".json")) {
+    reader.Fail(reader.KeyLine("name"), StrCat("name '", env.name, "' is taken by the sweep"));
   }
   env.family = reader.Text("family", "");
-  env.steps = reader.Int("steps", defaults.steps, 1, kMaxSteps);
+  ReadBudget(reader, env);
   if (env.steps == 0) {
     reader.Fail(env.line, StrCat("[[env]] '", env.name, "' needs steps, here or in [sweep]"));
   }
-  env.eval_every = reader.Int("eval_every", defaults.eval_every, 1, kMaxSteps);
-  env.eval_episodes =
-      static_cast<int>(reader.Int("eval_episodes", defaults.eval_episodes, 1, 100'000));
-  env.written = reader.Settings("settings");
+  env.written = reader.Settings();
   return env;
 }
 
@@ -338,16 +330,16 @@ SweepMethod ReadMethod(const Reader& reader) {
   method.title = reader.Text("title", method.name);
   method.agent = reader.RequiredText("agent");
   method.init = reader.Text("init", "");
-  method.unaligned = reader.Bool("unaligned", false);
+  reader.Bool("unaligned", method.unaligned);
   if (method.unaligned && method.init.empty()) {
-    reader.Fail(reader.LineOf("unaligned"), "unaligned says how to take init, which is missing");
+    reader.Fail(reader.KeyLine("unaligned"), "unaligned says how to take init, which is missing");
   }
-  method.role = reader.Choice("role", "", MethodRoles());
-  method.paper = reader.Choice("paper", "", PaperRows("control"));
+  method.role = reader.Choice("role", MethodRoles());
+  method.paper = reader.Choice("paper", PaperRows("control"));
   method.component = reader.Text("component", method.init.empty() ? "none" : "matrix-value branch");
-  method.shared = reader.Bool("shared", true);
+  reader.Bool("shared", method.shared);
   method.envs = reader.Texts("envs");
-  method.written = reader.Settings("settings");
+  method.written = reader.Settings();
   return method;
 }
 
@@ -374,18 +366,15 @@ void RequireReferences(const Reader& reader, const SweepSpec& spec) {
   std::set<std::string> used;
   for (const SweepMethod& method : spec.methods) {
     if (!method.init.empty()) {
-      if (std::find(branches.begin(), branches.end(), method.init) == branches.end()) {
-        reader.Fail(method.line,
-                    StrCat("method '", method.name, "' starts from '", method.init,
-                           "', which nothing here pretrains", DidYouMean(method.init, branches)));
-      }
+      reader.RequireKnown(method.line, method.init, branches,
+                          StrCat("method '", method.name, "' starts from '", method.init,
+                                 "', which nothing here pretrains"));
       used.insert(method.init);
     }
     for (const std::string& env : method.envs) {
-      if (std::find(envs.begin(), envs.end(), env) == envs.end()) {
-        reader.Fail(method.line, StrCat("method '", method.name, "' names '", env,
-                                        "', which is no [[env]]", DidYouMean(env, envs)));
-      }
+      reader.RequireKnown(
+          method.line, env, envs,
+          StrCat("method '", method.name, "' names '", env, "', which is no [[env]]"));
     }
   }
   for (const SweepBranch& branch : spec.branches) {
@@ -439,38 +428,25 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   SweepSpec spec;
   spec.file = file;
   const Reader top(file, document, "the file");
-  const auto section = [&](const toml::table* table, std::string where) {
-    return Reader(file, *table, std::move(where));
-  };
   top.Allow({"sweep", "settings", "source", "branch", "pretrain", "env", "method"});
-  const toml::table* sweep = top.Table("sweep");
-  const toml::table* settings = top.Table("settings");
-  const toml::table* source = top.Table("source");
-  const std::vector<const toml::table*> branches = top.Tables("branch");
-  const std::vector<const toml::table*> envs = top.Tables("env");
-  const std::vector<const toml::table*> methods = top.Tables("method");
-  if (sweep == nullptr) top.Fail(1, "there is no section [sweep]");
-  const Defaults defaults = ReadSweep(section(sweep, "[sweep]"), spec);
-  if (settings != nullptr) spec.settings = top.SettingsOf(*settings);
-  if (source != nullptr) {
-    spec.has_source = true;
-    ReadSource(section(source, "[source]"), spec.source);
+  const std::optional<Reader> sweep = top.Section("sweep");
+  const std::optional<Reader> source = top.Section("source");
+  const std::vector<Reader> envs = top.Sections("env"), methods = top.Sections("method");
+  if (!sweep) top.Fail(1, "there is no section [sweep]");
+  const SweepEnv defaults = ReadSweep(*sweep, spec);
+  spec.settings = top.Settings("a section [settings]");
+  if (source) spec.source = ReadSource(*source);
+  for (const Reader& branch : top.Sections("branch")) {
+    spec.branches.push_back(ReadBranch(branch, /*any_kind=*/false));
   }
-  for (const toml::table* table : branches) {
-    spec.branches.push_back(ReadBranch(section(table, "[[branch]]"), /*any_kind=*/false));
+  for (const Reader& branch : top.Sections("pretrain")) {
+    spec.branches.push_back(ReadBranch(branch, /*any_kind=*/true));
   }
-  for (const toml::table* table : top.Tables("pretrain")) {
-    spec.branches.push_back(ReadBranch(section(table, "[[pretrain]]"), /*any_kind=*/true));
-  }
-  for (const toml::table* table : envs) {
-    spec.envs.push_back(ReadEnv(section(table, "[[env]]"), defaults));
-  }
-  for (const toml::table* table : methods) {
-    spec.methods.push_back(ReadMethod(section(table, "[[method]]")));
-  }
+  for (const Reader& env : envs) spec.envs.push_back(ReadEnv(env, defaults));
+  for (const Reader& method : methods) spec.methods.push_back(ReadMethod(method));
   if (spec.envs.empty()) top.Fail(1, "there is no [[env]]");
   if (spec.methods.empty()) top.Fail(1, "there is no [[method]]");
-  if (!spec.branches.empty() && !spec.has_source) {
+  if (!spec.branches.empty() && !spec.source) {
     top.Fail(spec.branches.front().line, "what is pretrained needs a section [source]");
   }
   RequireDistinct(top, spec.branches, "branches");

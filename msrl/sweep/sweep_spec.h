@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,8 +134,7 @@ struct SweepSpec {
   std::int64_t log_every = 1000;
   double few_shot = 0.25;              // share of the budget that counts as few steps
   std::vector<SweepSetting> settings;  // of every agent that knows them
-  bool has_source = false;
-  SweepSource source;
+  std::optional<SweepSource> source;
   std::vector<SweepBranch> branches;
   std::vector<SweepEnv> envs;
   std::vector<SweepMethod> methods;

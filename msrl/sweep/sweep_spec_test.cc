@@ -79,8 +79,8 @@ TEST(SweepSpecTest, ReadsWhatIsThereAndFillsInTheRest) {
   EXPECT_EQ(spec.settings[0].Assignment(), "hidden_width=16");
   EXPECT_EQ(spec.settings[1].Assignment(), "actor_learning_rate=0.001");
   EXPECT_EQ(spec.settings[1].line, 8);
-  EXPECT_TRUE(spec.has_source);
-  EXPECT_EQ(spec.source.held_out_episodes, 25);
+  ASSERT_TRUE(spec.source);
+  EXPECT_EQ(spec.source->held_out_episodes, 25);
   ASSERT_EQ(spec.branches.size(), 1U);
   EXPECT_EQ(spec.branches[0].objective, "shape");
   EXPECT_EQ(spec.branches[0].seeds, (std::vector<std::uint64_t>{1, 2}));

@@ -1,7 +1,7 @@
 #include "msrl/sweep/task.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
@@ -26,15 +26,14 @@ class TaskRunner {
       : directory_(directory), plan_(plan), registries_(registries), options_(options) {}
 
   TaskOutcome Carry(const SweepTask& task) const {
-    if (task.kind == SweepTask::Kind::kRun) return Run(plan_.runs[task.item]);
+    if (task.is_run()) return Run(plan_.runs[task.item]);
     const fs::path file = directory_.File(task.path);
     MakeFolder(file.parent_path());
-    const Lease lease(file.parent_path() / ("." + file.filename().string() + ".lock"),
-                      file.string() + " is being made by");
+    const Lease lease(Beside(file, ".lock"), file.string() + " is being made by");
     if (fs::exists(file)) return TaskOutcome::kDone;
     try {
       if (task.kind == SweepTask::Kind::kData) {
-        MakeData(task.path);
+        MakeData(task.path == kTrainData, file);
       } else {
         MakeBranch(plan_.branches[task.item], task.seed, file);
       }
@@ -45,15 +44,15 @@ class TaskRunner {
   }
 
  private:
-  void Say(const std::string& text) const {
-    if (options_.say) options_.say(text);
-  }
   void GoOn() const {
-    if (options_.stop && options_.stop()) throw Stopped{};
+    if (options_.stop()) throw Stopped{};
+  }
+  // A file beside another, for as long as that is being made.
+  static fs::path Beside(const fs::path& file, const char* ending) {
+    return file.parent_path() / StrCat(".", file.filename().string(), ending);
   }
 
-  void MakeData(std::string_view path) const {
-    const bool train = path == kTrainData;
+  void MakeData(bool train, const fs::path& file) const {
     CollectOptions collect;
     collect.split = train ? Split::kTrain : Split::kHeldOut;
     collect.episodes = train ? plan_.source->episodes : plan_.source->held_out_episodes;
@@ -62,14 +61,13 @@ class TaskRunner {
     for (const std::string& target : plan_.source->targets) {
       collect.targets.push_back(ParseEnum<ValueTarget>("target", target));
     }
-    const fs::path place = directory_.File(path);
-    collect.work = place.parent_path() / ("." + place.filename().string() + ".work");
-    const EpisodeFile file = Collect(collect, registries_.envs, registries_.agents,
+    collect.work = Beside(file, ".work");
+    const EpisodeFile data = Collect(collect, registries_.envs, registries_.agents,
                                      [this](std::string_view, int, int) { GoOn(); });
-    WriteEpisodes(place, file);
+    WriteEpisodes(file, data);
     fs::remove_all(collect.work);
-    Say(StrCat(directory_.File(path).string(), ": ", file.episodes.size(), " episodes, contents ",
-               file.ContentHash()));
+    options_.say(StrCat(file.string(), ": ", data.episodes.size(), " episodes, contents ",
+                        data.ContentHash()));
   }
 
   void MakeBranch(const SweepBranch& branch, std::uint64_t seed, const fs::path& file) const {
@@ -86,7 +84,7 @@ class TaskRunner {
     const PretrainJob job =
         pretrainer.JobOf(settings, row.sources, train_hash, held_out_hash, seed, ProgramTexts());
     PretrainingOptions how;
-    how.checkpoint = file.parent_path() / ("." + file.filename().string() + ".state");
+    how.checkpoint = Beside(file, ".state");
     how.checkpoint_seconds = options_.checkpoint_seconds;
     how.begin_anew = true;
     how.stop = options_.stop;
@@ -105,7 +103,7 @@ class TaskRunner {
       text += StrCat(text == file.string() ? ": " : ", ", column.title, " ",
                      result->figures.at(column.key));
     }
-    Say(text);
+    options_.say(text);
   }
 
   TaskOutcome Run(const PlannedRun& run) const {
@@ -115,7 +113,7 @@ class TaskRunner {
     if (record.state == RunState::kAbsent) return Play(Create(run, path));
     RequirePlanned(directory_, run, record, plan_.ResolvedSpecOf(run, registries_));
     if (record.state == RunState::kFinished) {
-      Say(StrCat(path.string(), " has finished before"));
+      options_.say(StrCat(path.string(), " has finished before"));
       return TaskOutcome::kDone;
     }
     if (!SameCode(record) && !options_.any_version) {
@@ -147,14 +145,13 @@ class TaskRunner {
     RunOptions options;
     options.checkpoint_seconds = options_.checkpoint_seconds;
     options.stop = options_.stop;
-    options.on_warning = options.on_notice = [this](const std::string& text) { Say(text); };
+    options.on_warning = options.on_notice = options_.say;
     const std::string path = directory.path().string();
     Runner runner(directory, registries_, options);
-    Say(StrCat(path, ": from step ", runner.step()));
-    const RunOutcome outcome = runner.Run();
-    Say(StrCat(path, outcome == RunOutcome::kInterrupted ? ": stopped" : ": finished", " at step ",
-               runner.step()));
-    return outcome == RunOutcome::kInterrupted ? TaskOutcome::kInterrupted : TaskOutcome::kDone;
+    options_.say(StrCat(path, ": from step ", runner.step()));
+    const bool stopped = runner.Run() == RunOutcome::kInterrupted;
+    options_.say(StrCat(path, stopped ? ": stopped" : ": finished", " at step ", runner.step()));
+    return stopped ? TaskOutcome::kInterrupted : TaskOutcome::kDone;
   }
 
   const SweepDirectory& directory_;
@@ -169,13 +166,10 @@ TaskOutcome RunTask(const SweepDirectory& directory, std::string_view path,
                     const Registries& registries, const TaskOptions& options) {
   const SweepPlan plan = directory.ReadPlan();
   const std::vector<SweepTask> tasks = TasksOf(plan);
-  const SweepTask* chosen = nullptr;
-  std::vector<std::string> known;
-  for (const SweepTask& task : tasks) {
-    if (task.path == path) chosen = &task;
-    known.push_back(task.path);
-  }
-  if (chosen == nullptr) {
+  const auto chosen = std::ranges::find(tasks, path, &SweepTask::path);
+  if (chosen == tasks.end()) {
+    std::vector<std::string> known;
+    for (const SweepTask& task : tasks) known.push_back(task.path);
     throw UserError(StrCat("the sweep in ", directory.path().string(), " has no task '", path, "'",
                            DidYouMean(path, known)));
   }

@@ -13,8 +13,8 @@ namespace msrl {
 struct TaskOptions {
   double checkpoint_seconds = 60.0;
   bool any_version = false;
-  std::function<bool()> stop;
-  std::function<void(const std::string&)> say;  // lines for the log
+  std::function<bool()> stop = [] { return false; };
+  std::function<void(const std::string&)> say = [](const std::string&) {};  // lines for the log
 };
 
 enum class TaskOutcome { kDone, kInterrupted };
