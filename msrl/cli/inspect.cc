@@ -40,8 +40,8 @@ struct PlayedState {
   SegmentMatrix increment;  // of the step that followed
 };
 
-// All steps of some episodes without learning, except the first of each: at Z = 0 there are no end
-// points, and no derivative.
+// All steps of some episodes without learning, except the first of each: at Z =
+// 0 there are no end points, and no derivative.
 std::vector<PlayedState> PlayStates(Agent& agent, BatchEnv& env, const InspectOptions& options) {
   std::vector<PlayedState> states;
   PlayEpisodes(
@@ -185,7 +185,9 @@ void StudyCritic(const Critic& critic, const EnvSpec& spec, const std::vector<Pl
 
 void PrintBlocks(const Inspection& inspection) {
   fmt::print("\nlocal gradient W = dQ/dZ, mean norm {:.4g}\n", inspection.theory.gradient_norm);
-  fmt::print("  norm of its blocks (root mean square over states) and their share of |W|^2\n");
+  fmt::print(
+      "  norm of its blocks (root mean square over states) and their "
+      "share of |W|^2\n");
   std::vector<GradientBlock> blocks = inspection.blocks;
   std::stable_sort(
       blocks.begin(), blocks.end(),
@@ -196,7 +198,8 @@ void PrintBlocks(const Inspection& inspection) {
                100.0 * block.share);
   }
   fmt::print(
-      "  largest entries: derivative with respect to Z_ij, mean, root mean square, share of "
+      "  largest entries: derivative with respect to Z_ij, mean, root "
+      "mean square, share of "
       "states above zero\n");
   for (const GradientEntry& entry : inspection.entries) {
     fmt::print("    {:<12} {:>10.4g} {:>9.4g} {:>4.0f} %\n", entry.name, entry.mean, entry.rms,
@@ -211,29 +214,32 @@ void PrintBlocks(const Inspection& inspection) {
 }
 
 void PrintTheory(const ValueTheoryReport& theory) {
-  fmt::print("\nerrors of linear rules, H = psi psi^T of the step taken, medians of {} states\n",
-             theory.states);
+  fmt::print(
+      "\nerrors of linear rules, H = psi psi^T of the step taken, "
+      "medians of {} states\n",
+      theory.states);
   fmt::print("  {:>10} {:>12} {:>12}\n", "factor e", "first order", "additivity");
   for (std::size_t k = 0; k < theory.factors.size(); ++k) {
-    fmt::print("  {:>10.4g} {:>12.3g} {:>12.3g}\n", theory.factors[k], theory.first_order_errors[k],
-               theory.additivity_errors[k]);
+    fmt::print("  {:>10.4g} {:>12.3g} {:>12.3g}\n", theory.factors[k],
+               theory.first_order.median_errors[k], theory.additivity.median_errors[k]);
   }
-  const auto slope = [](double median, double low, int curves, int exact) {
-    if (curves == 0) return fmt::format("exact in {} states", exact);
-    return fmt::format("{:.2f} (tenth percentile {:.2f}, of {} states; exact in {})", median, low,
-                       curves, exact);
+  const auto slope = [](const ErrorSummary& error) {
+    if (error.curves == 0) return fmt::format("exact in {} states", error.exact);
+    return fmt::format("{:.2f} (tenth percentile {:.2f}, of {} states; exact in {})",
+                       error.slope_median, error.slope_low, error.curves, error.exact);
   };
-  fmt::print("  slope of the first-order error  {}\n",
-             slope(theory.first_order_slope_median, theory.first_order_slope_low,
-                   theory.first_order_curves, theory.first_order_exact));
-  fmt::print("  slope of the additivity error   {}\n",
-             slope(theory.additivity_slope_median, theory.additivity_slope_low,
-                   theory.additivity_curves, theory.additivity_exact));
-  fmt::print("    (the theorem wants more than 1: errors vanish faster than the increment)\n");
-  fmt::print("  whole steps: sum of errors {:.1f} % of the change, sign right in {:.0f} %\n",
-             100.0 * theory.first_order_relative_error, 100.0 * theory.sign_agreement);
+  fmt::print("  slope of the first-order error  {}\n", slope(theory.first_order));
+  fmt::print("  slope of the additivity error   {}\n", slope(theory.additivity));
   fmt::print(
-      "\nvalue-null directions: steps span {} dimensions; all but {:.2g} % of their energy is "
+      "    (the theorem wants more than 1: errors vanish faster than "
+      "the increment)\n");
+  fmt::print(
+      "  whole steps: sum of errors {:.1f} % of the change, sign right "
+      "in {:.0f} %\n",
+      100.0 * theory.first_order_relative_error, 100.0 * theory.sign_agreement);
+  fmt::print(
+      "\nvalue-null directions: steps span {} dimensions; all but {:.2g} % of "
+      "their energy is "
       "invisible to Q\n  to first order; {:.1f} % of |W|^2 lies in the span\n",
       theory.increment_rank, 100.0 * (1.0 - theory.null_share),
       100.0 * theory.gradient_share_in_span);
@@ -258,9 +264,11 @@ void PrintReuse(const Inspection& inspection) {
     fmt::print("\nno library\n");
   }
   if (inspection.proxy != nullptr) {
-    fmt::print("obstruction proxy: {}, {} updates, knows {} obstructed and {} realizable futures\n",
-               inspection.proxy->ready() ? "ready" : "not ready yet", inspection.proxy->updates(),
-               inspection.proxy->obstructed_count(), inspection.proxy->realizable_count());
+    fmt::print(
+        "obstruction proxy: {}, {} updates, knows {} obstructed and {} "
+        "realizable futures\n",
+        inspection.proxy->ready() ? "ready" : "not ready yet", inspection.proxy->updates(),
+        inspection.proxy->obstructed_count(), inspection.proxy->realizable_count());
     PrintMetric(inspection, "obstruction/auroc", "AUROC, last logged");
     PrintMetric(inspection, "obstruction/ece", "calibration error");
     PrintMetric(inspection, "obstruction/brier", "Brier score");
@@ -313,17 +321,13 @@ Json ToJson(const Inspection& inspection, const InspectOptions& options) {
                                    {"rms", entry.rms},
                                    {"positive", entry.positive}});
   }
-  const auto curve = [&](const std::vector<double>& errors, int curves, double median, double low,
-                         int exact) {
-    return Json{{"factors", theory.factors}, {"median_errors", errors}, {"curves", curves},
-                {"slope_median", median},    {"slope_low", low},        {"exact", exact}};
+  const auto curve = [&theory](const ErrorSummary& error) {
+    return Json{{"factors", theory.factors},    {"median_errors", error.median_errors},
+                {"curves", error.curves},       {"slope_median", error.slope_median},
+                {"slope_low", error.slope_low}, {"exact", error.exact}};
   };
-  json["first_order"] =
-      curve(theory.first_order_errors, theory.first_order_curves, theory.first_order_slope_median,
-            theory.first_order_slope_low, theory.first_order_exact);
-  json["additivity"] =
-      curve(theory.additivity_errors, theory.additivity_curves, theory.additivity_slope_median,
-            theory.additivity_slope_low, theory.additivity_exact);
+  json["first_order"] = curve(theory.first_order);
+  json["additivity"] = curve(theory.additivity);
   json["whole_steps"] = {{"relative_error", theory.first_order_relative_error},
                          {"sign_agreement", theory.sign_agreement}};
   json["null"] = {{"increment_rank", theory.increment_rank},
@@ -388,10 +392,12 @@ void RunInspect(const InspectOptions& options, const Program& program) {
 }  // namespace
 
 void AddInspect(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "inspect", "What the critic of a run makes of matrices, and what its library is good for");
+  CLI::App* command = app.add_subcommand("inspect",
+                                         "What the critic of a run makes of matrices, and what its "
+                                         "library is good for");
   command->footer(
-      "Plays episodes with the newest checkpoint and looks at Q(o, Z, a) in the states that come\n"
+      "Plays episodes with the newest checkpoint and looks at Q(o, "
+      "Z, a) in the states that come\n"
       "up: docs/value-theory.md.");
   const auto options = std::make_shared<InspectOptions>();
   command->add_option("DIR", options->run, "Directory of the run, or a file of msrl pretrain")
