@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/progress.h"
 #include "msrl/cli/status.h"
 #include "msrl/core/check.h"
 #include "msrl/run/stop_signal.h"
@@ -22,7 +22,6 @@ namespace msrl::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using State = TaskEntry::State;
 
 struct SweepArguments {
@@ -76,77 +75,42 @@ fs::path FindSpec(const std::string& name, const Program& program) {
                          list.empty() ? "" : " (presets: " + list + ")"));
 }
 
-// Redrawn on a terminal; elsewhere a line now and then, and one for whatever happens. Where stderr
-// is gone, the sweep goes on.
-class Overview {
- public:
-  explicit Overview(int jobs) : jobs_(jobs) {}
+std::string Describe(const TaskEntry& entry) {
+  std::string text = "  " + entry.task.path;
+  if (entry.state == State::kElsewhere) {
+    return text + "  " + entry.record.holder.value_or(LeaseHolder{}).Describe();
+  }
+  if (entry.task.kind == SweepTask::Kind::kRun && entry.record.steps > 0) {
+    text += fmt::format("  step {} of {}", entry.record.step, entry.record.steps);
+  }
+  if (entry.record.steps_per_second > 0.0) {
+    text += fmt::format("  {:.0f} steps/s", entry.record.steps_per_second);
+  }
+  return text + "  " + Duration(SecondsSince(entry.started));
+}
 
-  void Show(const Ledger& ledger) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    if (!terminal_ && seconds < next_line_) return;
-    next_line_ = seconds < 60.0 ? std::max(1.0, 2.0 * seconds) : seconds + 60.0;
-    const TaskCounts runs = ledger.Runs();
-    const TaskCounts preparations = ledger.Preparations();
-    std::string text =
-        fmt::format("{} of {} runs done, {} running, {} failed, {} waiting", runs.done,
-                    runs.total(), runs.running, runs.failed, runs.waiting);
-    if (preparations.done < preparations.total()) {
-      text += fmt::format("; {} of {} preparations done", preparations.done, preparations.total());
-    }
-    text += "  " + Duration(seconds);
-    if (const auto left = ledger.SecondsLeft(jobs_)) text += ", about " + Duration(*left) + " left";
-    if (!terminal_) {
-      Write(text + "\n");
-      return;
-    }
-    std::vector<std::string> lines{text};
-    for (const TaskEntry& entry : ledger.entries()) {
-      if (entry.state != State::kRunning && entry.state != State::kElsewhere) continue;
-      if (lines.size() > kMostLines) break;
-      lines.push_back(Describe(entry));
-    }
-    Clear();
-    for (const std::string& line : lines) Write(line.substr(0, kWidth) + "\n");
-    shown_ = lines.size();
+// A line about the sweep, on a terminal with some about what is under way.
+std::vector<std::string> Overview(const Ledger& ledger, int jobs, double seconds, bool terminal) {
+  constexpr std::size_t kMostTasks = 12;
+  constexpr std::size_t kWidth = 110;
+  const TaskCounts runs = ledger.Runs();
+  const TaskCounts preparations = ledger.Preparations();
+  std::string text = fmt::format("{} of {} runs done, {} running, {} failed, {} waiting", runs.done,
+                                 runs.total(), runs.running, runs.failed, runs.waiting);
+  if (preparations.done < preparations.total()) {
+    text += fmt::format("; {} of {} preparations done", preparations.done, preparations.total());
   }
-  void Say(const std::string& text) {
-    Clear();
-    Write(text + "\n");
+  text += "  " + Duration(seconds);
+  if (const auto left = ledger.SecondsLeft(jobs)) text += ", about " + Duration(*left) + " left";
+  if (!terminal) return {text};
+  std::vector<std::string> lines{text.substr(0, kWidth)};
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.state != State::kRunning && entry.state != State::kElsewhere) continue;
+    if (lines.size() > kMostTasks) break;
+    lines.push_back(Describe(entry).substr(0, kWidth));
   }
-  void Clear() {
-    for (; shown_ > 0; --shown_) Write("\x1b[A\x1b[2K");
-  }
-
- private:
-  static constexpr std::size_t kMostLines = 12;
-  static constexpr std::size_t kWidth = 110;
-
-  static std::string Describe(const TaskEntry& entry) {
-    std::string text = "  " + entry.task.path;
-    if (entry.state == State::kElsewhere) {
-      return text + "  " + entry.record.holder.value_or(LeaseHolder{}).Describe();
-    }
-    if (entry.task.kind == SweepTask::Kind::kRun && entry.record.steps > 0) {
-      text += fmt::format("  step {} of {}", entry.record.step, entry.record.steps);
-    }
-    if (entry.record.steps_per_second > 0.0) {
-      text += fmt::format("  {:.0f} steps/s", entry.record.steps_per_second);
-    }
-    return text + "  " +
-           Duration(std::chrono::duration<double>(Clock::now() - entry.started).count());
-  }
-  static void Write(const std::string& text) {
-    std::fputs(text.c_str(), stderr);
-    std::fflush(stderr);
-  }
-
-  int jobs_;
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  std::size_t shown_ = 0;
-  double next_line_ = 1.0;
-  Clock::time_point start_ = Clock::now();
-};
+  return lines;
+}
 
 // What would be done, and what is there already.
 void PrintPlan(const Ledger& ledger) {
@@ -240,7 +204,8 @@ void Sweep(SweepArguments& arguments, const Program& program) {
   if (arguments.retry) ledger.Retry();
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int jobs = arguments.jobs > 0 ? arguments.jobs : arguments.on_slurm() ? 0 : cores;
-  Overview overview(jobs);
+  LiveText display;
+  const auto start = std::chrono::steady_clock::now();
   PoolOptions options;
   options.worker = {arguments.on_slurm() ? program.file : kThisProgram, "task"};
   options.jobs = jobs;
@@ -248,36 +213,41 @@ void Sweep(SweepArguments& arguments, const Program& program) {
   options.any_version = arguments.any_version;
   options.fail_fast = arguments.fail_fast;
   options.stop = StopRequested;
-  options.show = [&overview](const Ledger& now) { overview.Show(now); };
-  options.say = [&overview](const std::string& text) { overview.Say(text); };
+  options.show = [&](const Ledger& now) {
+    const double seconds = SecondsSince(start);
+    if (!display.Due(seconds)) return;
+    display.Show(Overview(now, jobs, seconds, display.terminal()));
+  };
+  options.say = [&display](const std::string& text) { display.Say(text); };
   const TaskCounts before = ledger.Runs();
   fmt::print(stderr, "{}: {} runs{} in {}, {}\n", plan.name, before.total(),
              before.done > 0 ? fmt::format(" ({} done before)", before.done) : "", arguments.out,
              arguments.on_slurm() ? "on Slurm" : fmt::format("{} at a time", jobs));
-  const auto start = Clock::now();
   const SweepOutcome outcome = arguments.on_slurm()
                                    ? RunOnSlurm(ledger, {options, SbatchOptions(arguments)})
                                    : RunLocally(ledger, options);
-  overview.Clear();
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  display.Clear();
   const TaskCounts runs = ledger.Runs();
   const std::string again = CommandToGoOn(arguments, program);
   if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
     std::string jobs_left;
     for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
     fmt::print(stderr,
-               "stopped watching: {} of {} runs done, jobs stay in the queue (scancel{}); go on "
+               "stopped watching: {} of {} runs done, jobs stay in the queue "
+               "(scancel{}); go on "
                "with: {}\n",
                runs.done, runs.total(), jobs_left, again);
     throw ExitRequest{kInterrupted};
   }
   if (outcome == SweepOutcome::kInterrupted) {
-    fmt::print(stderr, "stopped: {} of {} runs done, the others have checkpoints; go on with: {}\n",
+    fmt::print(stderr,
+               "stopped: {} of {} runs done, the others have checkpoints; go "
+               "on with: {}\n",
                runs.done, runs.total(), again);
     throw ExitRequest{kInterrupted};
   }
   fmt::print("\n{}\n{} of {} runs finished in {}\n", SummaryTable(ledger), runs.done, runs.total(),
-             Duration(seconds));
+             Duration(SecondsSince(start)));
   if (outcome == SweepOutcome::kFailures) {
     fmt::print("{}logs: {}/logs; try failed ones again: {} --retry\n", FailureList(ledger),
                arguments.out, again);
@@ -293,9 +263,12 @@ void AddSweep(CLI::App& app, const Program& program) {
   CLI::App* command =
       app.add_subcommand("sweep", "Environments x methods x seeds, resumable (docs/sweeps.md)");
   command->footer(
-      "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command goes on where it\n"
-      "was stopped or killed: finished runs are kept, others go on from their checkpoints.\n"
-      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command goes on.");
+      "SPEC is a file, or a preset: smoke, quick, lab, paper. The "
+      "same command goes on where it\n"
+      "was stopped or killed: finished runs are kept, others go on "
+      "from their checkpoints.\n"
+      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; "
+      "the same command goes on.");
   const auto arguments = std::make_shared<SweepArguments>();
   command->add_option("SPEC", arguments->spec, "File (TOML) or preset")->required();
   command->add_option("--out", arguments->out, "Directory (default runs/NAME)");
@@ -309,7 +282,8 @@ void AddSweep(CLI::App& app, const Program& program) {
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--only", arguments->only,
-                   "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times")
+                   "Only these: env=NAME,method=NAME,seed=NUMBER, each any "
+                   "number of times")
       ->allow_extra_args(false);
   command->add_option("--partition", arguments->partition, "Slurm: partition");
   command->add_option("--time", arguments->time, "Slurm: time limit; what is cut goes on later");

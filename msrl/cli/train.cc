@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 
 #include "msrl/cli/commands.h"
 #include "msrl/cli/field_options.h"
+#include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/start_from.h"
@@ -50,75 +49,42 @@ void SetCheckpointEvery(std::string_view text, RunOptions& options) {
   if (time) options.checkpoint_seconds = unit == "m" ? 60.0 * value : value;
 }
 
-// Redrawn on a terminal, a line now and then elsewhere. Where stderr is gone, training goes on.
-class TrainProgress {
- public:
-  void Show(const RunProgress& progress) {
-    if (!terminal_ && progress.seconds < next_line_) return;
-    const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
-    std::string text =
-        fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
-    if (progress.evaluating) text += "  evaluating";
-    if (progress.steps_per_second) {
-      text += fmt::format("  training {:.0f} steps/s", *progress.steps_per_second);
-    }
-    if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
-    if (progress.last_eval_return) {
-      text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
-    }
-    if (progress.seconds_left) text += "  " + Duration(*progress.seconds_left) + " left";
-    if (terminal_) {
-      const std::size_t width = text.size();
-      text += std::string(shown_ > width ? shown_ - width : 0, ' ');
-      shown_ = width;
-      Write("\r" + text);
-    } else {
-      Write(text + "\n");
-      // at 1 s, 2 s, 4 s, ... 60 s, then every minute
-      next_line_ =
-          progress.seconds < 60.0 ? std::max(1.0, 2.0 * progress.seconds) : progress.seconds + 60.0;
-    }
+std::string Describe(const RunProgress& progress) {
+  const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
+  std::string text =
+      fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
+  if (progress.evaluating) text += "  evaluating";
+  if (progress.steps_per_second) {
+    text += fmt::format("  training {:.0f} steps/s", *progress.steps_per_second);
   }
-  void Say(const std::string& text) {
-    Clear();
-    Write(text + "\n");
+  if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
+  if (progress.last_eval_return) {
+    text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
   }
-  void Clear() {
-    if (terminal_ && shown_ > 0) Write("\r" + std::string(shown_, ' ') + "\r");
-    shown_ = 0;
-  }
-
- private:
-  static void Write(const std::string& text) {
-    std::fputs(text.c_str(), stderr);
-    std::fflush(stderr);
-  }
-
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  std::size_t shown_ = 0;
-  double next_line_ = 1.0;
-};
+  if (progress.seconds_left) text += "  " + Duration(*progress.seconds_left) + " left";
+  return text;
+}
 
 void Carry(RunDirectory& directory, const std::string& checkpoint_every, const Program& program) {
-  TrainProgress progress;
+  LiveText display;
   RunOptions options;
   SetCheckpointEvery(checkpoint_every, options);
   RunProgress last;
   options.on_progress = [&](const RunProgress& now) {
     last = now;
-    progress.Show(now);
+    if (display.Due(now.seconds)) display.Show({Describe(now)});
   };
-  options.on_warning = [&](const std::string& text) { progress.Say(program.name + ": " + text); };
-  options.on_notice = [&progress](const std::string& text) { progress.Say(text); };
+  options.on_warning = [&](const std::string& text) { display.Say(program.name + ": " + text); };
+  options.on_notice = [&display](const std::string& text) { display.Say(text); };
   options.stop = StopRequested;
   InstallStopSignals();
   Runner runner(directory, program.registries, options);
   const std::string path = directory.path().string();
   if (runner.step() > 0 && runner.step() < directory.spec().steps) {
-    progress.Say(fmt::format("going on at step {}", runner.step()));
+    display.Say(fmt::format("going on at step {}", runner.step()));
   }
   const RunOutcome outcome = runner.Run();
-  progress.Clear();
+  display.Clear();
   switch (outcome) {
     case RunOutcome::kAlreadyFinished:
       fmt::print("{} has finished its {} steps; for more: {} resume {} --steps N\n", path,
@@ -133,15 +99,16 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every, const P
           path);
       return;
     case RunOutcome::kInterrupted:
-      progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
-                               runner.step(), program.name, path));
+      display.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
+                              runner.step(), program.name, path));
       throw ExitRequest{kInterrupted};
   }
 }
 
 void RunTrain(TrainOptions options, const Program& program) {
   RunOptions unused;
-  SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
+  SetCheckpointEvery(options.checkpoint_every,
+                     unused);  // mistakes before anything is made
   std::string init;
   if (options.unaligned && options.init.empty()) {
     throw UserError("--unaligned says how to take --init, which is missing");
@@ -174,8 +141,10 @@ constexpr const char* kCheckpointHelp =
 void AddTrain(CLI::App& app, const Program& program) {
   CLI::App* command = app.add_subcommand("train", "Train an agent in an environment");
   command->footer(
-      "Ctrl-C writes a checkpoint and stops; the command resume goes on with the same results.\n"
-      "The commands agents and envs list what there is, config AGENT its settings.");
+      "Ctrl-C writes a checkpoint and stops; the command resume "
+      "goes on with the same results.\n"
+      "The commands agents and envs list what there is, config "
+      "AGENT its settings.");
   const auto options = std::make_shared<TrainOptions>();
   command->add_option("--env", options->spec.env, "Environment")->required();
   command->add_option("--agent", options->spec.agent, "Agent")->required();
