@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,9 @@
 namespace msrl::cli {
 namespace {
 
-struct ConfigOptions {
-  std::string agent;
-  std::vector<std::string> settings;
+struct ConfigOptions : OptionList {
+  std::string& agent = Required("AGENT", "Agent");
+  std::vector<std::string>& settings = Repeated("--set", "key=value: show with this setting");
 };
 
 void PrintAgents(const Program& program) {
@@ -41,14 +40,7 @@ void PrintConfig(const ConfigOptions& options, const Program& program) {
 
 void AddAgents(CLI::App& app, const Program& program) {
   app.add_subcommand("agents", "List the agents")->callback([&program] { PrintAgents(program); });
-}
-
-void AddConfig(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("config", "Show the settings of an agent, as TOML");
-  const auto options = std::make_shared<ConfigOptions>();
-  command->add_option("AGENT", options->agent, "Agent")->required();
-  AddSettings(*command, options->settings, "key=value: show with this setting");
-  command->callback([options, &program] { PrintConfig(*options, program); });
+  AddCommand(app, program, "config", "Show the settings of an agent, as TOML", PrintConfig);
 }
 
 }  // namespace msrl::cli

@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "msrl/cli/commands.h"
-#include "msrl/cli/field_options.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 
 namespace msrl::cli {
 namespace {
 
-struct CollectArguments {
-  CollectOptions options;
-  std::string out;
+struct CollectArguments : OptionList {
+  std::string& out = Required("--out", "File to write (.h5)");
+  CollectOptions& options = Fields(CollectOptions());
 };
 
 void RunCollect(const CollectArguments& arguments, const Program& program) {
@@ -47,17 +44,14 @@ void RunCollect(const CollectArguments& arguments, const Program& program) {
 }  // namespace
 
 void AddCollect(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "collect", "Play the source families and write episodes with values to a file");
+  CLI::App* command =
+      AddCommand(app, program, "collect",
+                 "Play the source families and write episodes with values to a file", RunCollect);
   command->footer(
       "The file is HDF5 in the layout of Minari datasets (docs/file-formats.md). Values are in\n"
       "units of reward / reward_scale, discounted by 0.99:\n"
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
       "  fitted  fitted evaluation of the behaviour; critic  V(o) of an agent trained for it");
-  const auto arguments = std::make_shared<CollectArguments>();
-  command->add_option("--out", arguments->out, "File to write (.h5)")->required();
-  AddFieldOptions(*command, std::shared_ptr<CollectOptions>(arguments, &arguments->options));
-  command->callback([arguments, &program] { RunCollect(*arguments, program); });
 }
 
 }  // namespace msrl::cli

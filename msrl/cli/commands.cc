@@ -22,9 +22,4 @@ std::string Duration(double seconds) {
   return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
 }
 
-void AddSettings(CLI::App& command, std::vector<std::string>& settings, const char* meaning,
-                 const char* name) {
-  command.add_option(name, settings, meaning)->allow_extra_args(false);
-}
-
 }  // namespace msrl::cli

@@ -5,9 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
-#include <vector>
+#include <type_traits>
 
+#include "msrl/cli/option_list.h"
 #include "msrl/run/registries.h"
 
 namespace msrl::cli {
@@ -25,10 +27,9 @@ struct Program {
 
 void AddAgents(CLI::App& app, const Program& program);
 void AddCollect(CLI::App& app, const Program& program);
-void AddConfig(CLI::App& app, const Program& program);
-void AddDescribe(CLI::App& app);
-void AddDiagnose(CLI::App& app);
-void AddEnvCheck(CLI::App& app);
+void AddDescribe(CLI::App& app, const Program& program);
+void AddDiagnose(CLI::App& app, const Program& program);
+void AddEnvCheck(CLI::App& app, const Program& program);
 void AddEnvs(CLI::App& app, const Program& program);
 void AddEval(CLI::App& app, const Program& program);
 void AddInspect(CLI::App& app, const Program& program);
@@ -36,11 +37,20 @@ void AddLibrary(CLI::App& app, const Program& program);
 void AddPlay(CLI::App& app, const Program& program);
 void AddPretrain(CLI::App& app, const Program& program);
 void AddReport(CLI::App& app, const Program& program);
-void AddResume(CLI::App& app, const Program& program);
-void AddStatus(CLI::App& app);
+void AddStatus(CLI::App& app, const Program& program);
 void AddSweep(CLI::App& app, const Program& program);
 void AddTask(CLI::App& app, const Program& program);
 void AddTrain(CLI::App& app, const Program& program);
+
+// A command that calls `run` with its options (option_list.h) once it is chosen.
+template <typename Options>
+CLI::App* AddCommand(CLI::App& parent, const Program& program, const char* name,
+                     const char* meaning, void (*run)(Options&, const Program&)) {
+  CLI::App* command = parent.add_subcommand(name, meaning);
+  const std::shared_ptr<Options> options(new std::remove_const_t<Options>{{OptionList{command}}});
+  command->callback([options, run, &program] { run(*options, program); });
+  return command;
+}
 
 // What scripts and schedulers can rely on (docs/running.md).
 inline constexpr int kDefect = 1;
@@ -60,9 +70,6 @@ struct ExitRequest {
 std::string Quoted(const std::string& word);
 // "12 s", "3:20 min", "2:05 h".
 std::string Duration(double seconds);
-// --set: "key=value", any number of times.
-void AddSettings(CLI::App& command, std::vector<std::string>& settings, const char* meaning,
-                 const char* name = "--set");
 
 }  // namespace msrl::cli
 

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/json_output.h"
 #include "msrl/core/check.h"
 #include "msrl/core/patterns.h"
 #include "msrl/core/segment.h"
@@ -18,31 +15,31 @@
 namespace msrl::cli {
 namespace {
 
-struct DescribeOptions {
-  std::string file;
-  std::string lift = "full";
-  std::string npy;
-  bool json = false;
-  bool matrix = false;
+struct DescribeOptions : OptionList {
+  std::string& file = Required("FILE", "Trajectories (.jsonl, .csv or .h5)");
+  std::string& lift = Text(
+      "--lift", "full | compact | compact-no-action | compact-no-reward (default full)", "full");
+  bool& json = Flag("--json", "One JSON object per trajectory");
+  std::string& npy = Text("--npy", "Write all matrices to this file, N x m x m float64");
+  bool& matrix = Flag("--matrix", "Show the matrix however large it is");
 };
 
 // Wider matrices are shown only on request.
 constexpr Index kMaxShownDimension = 32;
 
-void PrintTable(const std::vector<std::string>& row_labels,
-                const std::vector<std::string>& column_labels, const Eigen::MatrixXd& values) {
+// Rows and columns have the same labels.
+void PrintTable(const std::vector<std::string>& labels, const Eigen::MatrixXd& values) {
   std::size_t label_width = 0;
-  for (const std::string& label : row_labels) label_width = std::max(label_width, label.size());
+  for (const std::string& label : labels) label_width = std::max(label_width, label.size());
   std::string header(label_width + 4, ' ');
   std::vector<std::size_t> widths;
-  for (const std::string& label : column_labels) {
+  for (const std::string& label : labels) {
     widths.push_back(std::max<std::size_t>(label.size(), 9));
     header += fmt::format(" {:>{}}", label, widths.back());
   }
   fmt::print("{}\n", header);
   for (Index i = 0; i < values.rows(); ++i) {
-    std::string line =
-        fmt::format("    {:<{}}", row_labels[static_cast<std::size_t>(i)], label_width);
+    std::string line = fmt::format("    {:<{}}", labels[static_cast<std::size_t>(i)], label_width);
     for (Index j = 0; j < values.cols(); ++j) {
       // an exact zero reads better as a dot: the pattern of the blocks stands out
       const std::string cell = values(i, j) == 0.0 ? "." : fmt::format("{:.4g}", values(i, j));
@@ -53,11 +50,8 @@ void PrintTable(const std::vector<std::string>& row_labels,
 }
 
 std::string FormatVector(const Eigen::VectorXd& values) {
-  std::string text = "[";
-  for (Index i = 0; i < values.size(); ++i) {
-    text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", values[i] == 0.0 ? 0.0 : values[i]);
-  }
-  return text + "]";
+  const Eigen::VectorXd shown = values.array() + 0.0;  // no "-0"
+  return fmt::format("[{:.6g}]", fmt::join(shown.begin(), shown.end(), ", "));
 }
 
 // sum_t of each channel: the column of the constant channel.
@@ -84,7 +78,7 @@ void PrintBlockNorms(const SegmentMatrix& matrix) {
     }
   }
   fmt::print("  block norms\n");
-  PrintTable(names, names, norms);
+  PrintTable(names, norms);
 }
 
 void PrintPatterns(const SegmentMatrix& matrix) {
@@ -110,8 +104,7 @@ void PrintText(const Trajectory& trajectory, const SegmentMatrix& matrix, bool s
   PrintPatterns(matrix);
   if (show_matrix || matrix.dim() <= kMaxShownDimension) {
     fmt::print("  matrix\n");
-    const std::vector<std::string> labels = matrix.lift()->Labels();
-    PrintTable(labels, labels, matrix.Dense());
+    PrintTable(matrix.lift()->Labels(), matrix.Dense());
   } else {
     fmt::print("  matrix {} x {} not shown; use --matrix, --json or --npy\n", matrix.dim(),
                matrix.dim());
@@ -119,37 +112,33 @@ void PrintText(const Trajectory& trajectory, const SegmentMatrix& matrix, bool s
   fmt::print("\n");
 }
 
-std::string ToJsonLine(const Trajectory& trajectory, const SegmentMatrix& matrix) {
+Json ToJson(const Trajectory& trajectory, const SegmentMatrix& matrix) {
   const Lift& lift = *matrix.lift();
-  nlohmann::ordered_json object;
-  object["name"] = trajectory.name;
-  object["horizon"] = matrix.Horizon();
-  object["lift"] = LiftKindName(lift.kind());
-  object["lift_id"] = lift.id().ToString();
-  object["d"] = lift.d();
-  object["q"] = lift.q();
-  object["labels"] = lift.Labels();
   const Eigen::MatrixXd dense = matrix.Dense();
-  object["matrix"] = std::vector<double>(dense.data(), dense.data() + dense.size());
-  nlohmann::ordered_json& patterns = object["patterns"] = nlohmann::ordered_json::object();
+  Json object{{"name", trajectory.name},
+              {"horizon", matrix.Horizon()},
+              {"lift", LiftKindName(lift.kind())},
+              {"lift_id", lift.id().ToString()},
+              {"d", lift.d()},
+              {"q", lift.q()},
+              {"labels", lift.Labels()},
+              {"matrix", std::vector<double>(dense.data(), dense.data() + dense.size())}};
+  Json& patterns = object["patterns"] = Json::object();
   for (const PatternResidual& pattern : AllPatterns(matrix)) {
     patterns[pattern.name] = {{"holds", pattern.Holds()},
                               {"residual", pattern.residual},
                               {"relative", pattern.Relative()}};
   }
-  const Endpoints ends = RecoverEndpoints(matrix);
-  if (ends.defined) {
-    object["endpoints"] = {{"first", std::vector<double>(ends.x_0.begin(), ends.x_0.end())},
-                           {"last", std::vector<double>(ends.x_T.begin(), ends.x_T.end())},
-                           {"error_bound", ends.error_bound}};
-  } else {
-    object["endpoints"] = nullptr;
+  Json& endpoints = object["endpoints"];
+  if (const Endpoints ends = RecoverEndpoints(matrix); ends.defined) {
+    endpoints = {{"first", std::vector<double>(ends.x_0.begin(), ends.x_0.end())},
+                 {"last", std::vector<double>(ends.x_T.begin(), ends.x_T.end())},
+                 {"error_bound", ends.error_bound}};
   }
-  // names come from the file and may hold any bytes
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return object;
 }
 
-void RunDescribe(const DescribeOptions& options) {
+void RunDescribe(const DescribeOptions& options, const Program& /*program*/) {
   const TrajectoryFile file = ReadTrajectories(options.file);
   const Lift::Ptr lift = Lift::Make({LiftKindFromName(options.lift), file.d, file.q, /*slots=*/{}});
 
@@ -175,7 +164,7 @@ void RunDescribe(const DescribeOptions& options) {
   }
   if (options.json) {
     for (std::size_t i = 0; i < matrices.size(); ++i) {
-      fmt::print("{}\n", ToJsonLine(file.trajectories[i], matrices[i]));
+      PrintJson(ToJson(file.trajectories[i], matrices[i]), kOneLine);
     }
     return;
   }
@@ -192,23 +181,15 @@ void RunDescribe(const DescribeOptions& options) {
 
 }  // namespace
 
-void AddDescribe(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("describe", "Turn trajectories into matrices and say what they show");
-  command->footer(
-      "FILE holds one trajectory per line,\n"
-      "  {\"x\": [[...] T+1 rows], \"a\": [[...] T rows], \"r\": [T numbers]}\n"
-      "with states x and actions a already embedded as vectors (.jsonl), or rows of\n"
-      "  episode,t,x0,...,a0,...,r  (.csv), or episodes of the command collect (.h5).\n"
-      "See docs/file-formats.md.");
-  const auto options = std::make_shared<DescribeOptions>();
-  command->add_option("FILE", options->file, "Trajectories (.jsonl, .csv or .h5)")->required();
-  command->add_option("--lift", options->lift,
-                      "full | compact | compact-no-action | compact-no-reward (default full)");
-  command->add_flag("--json", options->json, "One JSON object per trajectory");
-  command->add_option("--npy", options->npy, "Write all matrices to this file, N x m x m float64");
-  command->add_flag("--matrix", options->matrix, "Show the matrix however large it is");
-  command->callback([options] { RunDescribe(*options); });
+void AddDescribe(CLI::App& app, const Program& program) {
+  AddCommand(app, program, "describe", "Turn trajectories into matrices and say what they show",
+             RunDescribe)
+      ->footer(
+          "FILE holds one trajectory per line,\n"
+          "  {\"x\": [[...] T+1 rows], \"a\": [[...] T rows], \"r\": [T numbers]}\n"
+          "with states x and actions a already embedded as vectors (.jsonl), or rows of\n"
+          "  episode,t,x0,...,a0,...,r  (.csv), or episodes of the command collect (.h5).\n"
+          "See docs/file-formats.md.");
 }
 
 }  // namespace msrl::cli

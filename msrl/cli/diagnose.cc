@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/json_output.h"
 #include "msrl/cli/progress.h"
 #include "msrl/core/config.h"
 #include "msrl/diagnose/diagnostic.h"
@@ -15,35 +14,35 @@
 namespace msrl::cli {
 namespace {
 
-struct DiagnoseOptions {
-  std::vector<std::string> families;
-  std::vector<std::string> settings;
-  std::string figures;
-  std::string record;
-  bool json = false;
+struct DiagnoseOptions : OptionList {
+  std::vector<std::string>& families =
+      Option<std::vector<std::string>>("FAMILY", "Families to diagnose", {});
+  std::vector<std::string>& settings = Repeated("--set", "key=value");
+  std::string& figures = Text("--figures", "Write one picture per family to this folder");
+  std::string& record = Text("--record", "Write the rows as JSON to this file too");
+  bool& json = Flag("--json", "Rows as JSON");
 };
 
-std::string ToJson(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& config) {
-  nlohmann::ordered_json document;
+Json ToJson(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& config) {
+  Json document;
   for (const ConfigField& field : ListFields(config)) {
-    document["config"][field.key] = nlohmann::ordered_json::parse(field.value);
+    document["config"][field.key] = Json::parse(field.value);
   }
-  document["rows"] = nlohmann::ordered_json::array();
+  document["rows"] = Json::array();
   for (const DiagnosticRow& row : rows) {
-    nlohmann::ordered_json object;
-    object["env"] = row.env;
-    object["diagnostic"] = row.diagnostic;
-    object["metric"] = row.metric;
-    object["headline"] = row.headline;
-    object["score"] = row.score.mean;
-    object["std"] = row.score.std;
-    object["additive_error"] = row.additive_error.mean;
-    object["weaker"] = nlohmann::ordered_json::object();
-    for (const WeakerScore& weaker : row.weaker) object["weaker"][weaker.name] = weaker.score.mean;
-    object["paper"] = row.paper ? nlohmann::ordered_json(row.paper->mean) : nullptr;
-    document["rows"].push_back(object);
+    Json weaker_scores = Json::object();
+    for (const WeakerScore& weaker : row.weaker) weaker_scores[weaker.name] = weaker.score.mean;
+    document["rows"].push_back({{"env", row.env},
+                                {"diagnostic", row.diagnostic},
+                                {"metric", row.metric},
+                                {"headline", row.headline},
+                                {"score", row.score.mean},
+                                {"std", row.score.std},
+                                {"additive_error", row.additive_error.mean},
+                                {"weaker", weaker_scores},
+                                {"paper", row.paper ? Json(row.paper->mean) : Json()}});
   }
-  return document.dump(2);
+  return document;
 }
 
 std::string FormatScore(const Score& score, const std::string& metric) {
@@ -54,8 +53,7 @@ std::string FormatScore(const Score& score, const std::string& metric) {
 void PrintRows(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& config) {
   fmt::print(
       "Source diagnostics: held-out instances, seeds {} to {}, {} queries each, observation noise "
-      "{} "
-      "steps\n",
+      "{} steps\n",
       config.first_seed, config.first_seed + config.seeds - 1, config.queries, config.noise);
   std::string env;
   for (const DiagnosticRow& row : rows) {
@@ -79,7 +77,7 @@ void PrintRows(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& con
       "compositions.\n");
 }
 
-void RunDiagnose(const DiagnoseOptions& options) {
+void RunDiagnose(const DiagnoseOptions& options, const Program& /*program*/) {
   DiagnoseConfig config;
   for (const std::string& setting : options.settings) SetField(config, setting);
   ProgressLine line("diagnose");
@@ -88,35 +86,26 @@ void RunDiagnose(const DiagnoseOptions& options) {
   if (!options.figures.empty()) {
     WriteFigures(options.figures, static_cast<std::uint64_t>(config.first_seed));
   }
-  if (!options.record.empty()) WriteFileAtomically(options.record, ToJson(rows, config) + "\n");
-  if (options.json) {
-    fmt::print("{}\n", ToJson(rows, config));
-    return;
-  }
+  if (!options.record.empty()) WriteFileAtomically(options.record, JsonText(ToJson(rows, config)));
+  if (options.json) return PrintJson(ToJson(rows, config));
   PrintRows(rows, config);
   if (!options.figures.empty()) fmt::print("Pictures of the families: {}\n", options.figures);
 }
 
 }  // namespace
 
-void AddDiagnose(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "diagnose", "Show what the matrices reveal of the source environments, beside the paper");
-  std::string footer = "FAMILY is one of";
-  for (const std::string& family : DiagnosableFamilies()) footer += " " + family;
-  footer += "; all if none is named.\nSettings (--set key=value):\n";
+void AddDiagnose(CLI::App& app, const Program& program) {
+  std::string footer =
+      fmt::format("FAMILY is one of {}; all if none is named.\nSettings (--set key=value):\n",
+                  fmt::join(DiagnosableFamilies(), " "));
   for (const ConfigField& field : ListFields(DiagnoseConfig{})) {
     footer += fmt::format("  {:<12} {} ({}; default {})\n", field.key, field.meaning,
                           field.Accepts(), field.value);
   }
-  command->footer(footer);
-  const auto options = std::make_shared<DiagnoseOptions>();
-  command->add_option("FAMILY", options->families, "Families to diagnose");
-  AddSettings(*command, options->settings, "key=value");
-  command->add_option("--figures", options->figures, "Write one picture per family to this folder");
-  command->add_option("--record", options->record, "Write the rows as JSON to this file too");
-  command->add_flag("--json", options->json, "Rows as JSON");
-  command->callback([options] { RunDiagnose(*options); });
+  AddCommand(app, program, "diagnose",
+             "Show what the matrices reveal of the source environments, beside the paper",
+             RunDiagnose)
+      ->footer(footer);
 }
 
 }  // namespace msrl::cli

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <memory>
 #include <string>
 
 #include "msrl/cli/commands.h"
@@ -13,12 +12,12 @@ namespace {
 constexpr std::uintmax_t kMaxFileBytes = 256 << 20;
 constexpr int kBeyondTolerance = 1;
 
-struct EnvCheckOptions {
-  std::string id;
-  std::string file;
+struct EnvCheckOptions : OptionList {
+  std::string& id = Required("ENV", "Environment");
+  std::string& file = Required("--against", "Recorded trajectories (mujoco-golden-1)");
 };
 
-void Run(const EnvCheckOptions& options) {
+void RunEnvCheck(const EnvCheckOptions& options, const Program& /*program*/) {
   const GoldenFile file = ParseGolden(ReadWholeFile(options.file, kMaxFileBytes), options.file);
   const std::vector<Deviation> rows = CheckAgainst(options.id, file);
   fmt::print("{} against {}: {} trajectories of {}, MuJoCo {}\n\n", options.id, options.file,
@@ -40,14 +39,9 @@ void Run(const EnvCheckOptions& options) {
 
 }  // namespace
 
-void AddEnvCheck(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "env-check", "Replay recorded trajectories in a MuJoCo task and show the deviations");
-  const auto options = std::make_shared<EnvCheckOptions>();
-  command->add_option("ENV", options->id, "Environment")->required();
-  command->add_option("--against", options->file, "Recorded trajectories (mujoco-golden-1)")
-      ->required();
-  command->callback([options] { Run(*options); });
+void AddEnvCheck(CLI::App& app, const Program& program) {
+  AddCommand(app, program, "env-check",
+             "Replay recorded trajectories in a MuJoCo task and show the deviations", RunEnvCheck);
 }
 
 }  // namespace msrl::cli

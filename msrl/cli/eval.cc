@@ -1,23 +1,22 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "msrl/cli/commands.h"
-#include "msrl/core/check.h"
+#include "msrl/cli/json_output.h"
 #include "msrl/run/runner.h"
 
 namespace msrl::cli {
 namespace {
 
-struct EvalOptions {
-  std::string run;
-  int episodes = 20;
-  std::uint64_t seed = 0;
-  int threads = 1;
-  bool json = false;
+struct EvalOptions : OptionList {
+  std::string& run = Required("DIR", "Directory of the run");
+  int& episodes = Option("--episodes", "Episodes (default 20)", 20, CLI::Range(1, 1'000'000));
+  std::uint64_t& seed = Option<std::uint64_t>("--seed", "Which episodes (default 0)", 0);
+  int& threads = Option("--threads", "Threads for the episodes (default 1)", 1, CLI::Range(1, 256));
+  bool& json = Flag("--json", "As JSON, with every return");
 };
 
 void RunEval(const EvalOptions& options, const Program& program) {
@@ -29,20 +28,18 @@ void RunEval(const EvalOptions& options, const Program& program) {
       Evaluate(*agent, envs, options.episodes, options.seed, "eval-command", {}).value();
   const std::optional<double> normalised = NormalisedReturn(envs.spec(), result.MeanReturn());
   if (options.json) {
-    nlohmann::ordered_json json;
-    json["env"] = spec.env;
-    json["agent"] = spec.agent;
-    json["episodes"] = options.episodes;
-    json["seed"] = options.seed;
-    json["mean_return"] = result.MeanReturn();
-    json["std_return"] = result.StdReturn();
-    json["mean_length"] = result.MeanLength();
+    Json json{{"env", spec.env},
+              {"agent", spec.agent},
+              {"episodes", options.episodes},
+              {"seed", options.seed},
+              {"mean_return", result.MeanReturn()},
+              {"std_return", result.StdReturn()},
+              {"mean_length", result.MeanLength()}};
     if (normalised) json["normalised_return"] = *normalised;
     if (result.successes) json["success_rate"] = result.SuccessRate();
     json["returns"] = result.returns;
     json["lengths"] = result.lengths;
-    fmt::print("{}\n", json.dump(2));
-    return;
+    return PrintJson(json);
   }
   fmt::print("{} in {}: {} episodes, seed {}\n", spec.agent, spec.env, options.episodes,
              options.seed);
@@ -56,16 +53,7 @@ void RunEval(const EvalOptions& options, const Program& program) {
 }  // namespace
 
 void AddEval(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("eval", "Evaluate the agent of a run, without learning");
-  const auto options = std::make_shared<EvalOptions>();
-  command->add_option("DIR", options->run, "Directory of the run")->required();
-  command->add_option("--episodes", options->episodes, "Episodes (default 20)")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--seed", options->seed, "Which episodes (default 0)");
-  command->add_option("--threads", options->threads, "Threads for the episodes (default 1)")
-      ->check(CLI::Range(1, 256));
-  command->add_flag("--json", options->json, "As JSON, with every return");
-  command->callback([options, &program] { RunEval(*options, program); });
+  AddCommand(app, program, "eval", "Evaluate the agent of a run, without learning", RunEval);
 }
 
 }  // namespace msrl::cli

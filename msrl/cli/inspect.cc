@@ -1,18 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/cli/commands.h"
+#include "msrl/cli/json_output.h"
 #include "msrl/core/check.h"
 #include "msrl/inspect/precise_critic.h"
 #include "msrl/run/runner.h"
@@ -20,45 +20,50 @@
 namespace msrl::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct InspectOptions {
-  std::string run;
-  int episodes = 5;
-  int states = 200;
-  int entries = 10;
-  std::uint64_t seed = 0;
-  bool json = false;
+struct InspectOptions : OptionList {
+  std::string& run = Required("DIR", "Directory of the run, or a file of msrl pretrain");
+  int& episodes =
+      Option("--episodes", "Episodes that are played (default 5)", 5, CLI::Range(1, 10'000));
+  int& states =
+      Option("--states", "States that are looked at (default 200)", 200, CLI::Range(2, 100'000));
+  int& entries =
+      Option("--entries", "Entries of W that are named (default 10)", 10, CLI::Range(0, 1000));
+  std::uint64_t& seed = Option<std::uint64_t>("--seed", "Which episodes (default 0)", 0);
+  bool& json = Flag("--json", "As JSON, with every figure");
 };
 
-// Where the agent was and what it did there.
+Eigen::VectorXd AsVector(std::span<const double> values) {
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values));
+}
+
+// Where the agent was, with Q of what it did there.
 struct PlayedState {
-  Eigen::VectorXd observation;
-  Eigen::VectorXd action;  // continuous
-  int index = 0;           // discrete
+  CriticValue q;
   SegmentMatrix z;
   SegmentMatrix increment;  // of the step that followed
 };
 
+CriticValue ValueOf(const PreciseCritic& critic, const Experience& seen) {
+  const Action& action = seen.action;
+  if (action.kind() == ActionKind::kDiscrete) {
+    return {critic, seen.before.observation, action.index()};
+  }
+  return {critic, seen.before.observation, AsVector(action.values())};
+}
+
 // All steps of some episodes without learning, except the first of each: at Z = 0 there are no end
 // points, and no derivative.
-std::vector<PlayedState> PlayStates(Agent& agent, BatchEnv& env, const InspectOptions& options) {
+std::vector<PlayedState> PlayStates(Agent& agent, const PreciseCritic& critic, BatchEnv& env,
+                                    const InspectOptions& options) {
   std::vector<PlayedState> states;
-  PlayEpisodes(
-      agent, env, {.episodes = options.episodes, .seed = options.seed, .name = "inspect"},
-      [&](int, const PlayedStep& step) {
-        const Experience& seen = step.experience;
-        if (seen.before.step == 0) return;
-        const std::span<const double> values = seen.action.values();
-        SegmentMatrix increment(step.tracker.lift());
-        increment.AddStep(Eigen::Map<const Eigen::VectorXd>(seen.psi.data(), std::ssize(seen.psi)));
-        states.push_back(
-            {.observation = seen.before.observation,
-             .action = Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values)),
-             .index = seen.action.index(),
-             .z = seen.before.matrix,
-             .increment = increment});
-      });
+  PlayEpisodes(agent, env, {.episodes = options.episodes, .seed = options.seed, .name = "inspect"},
+               [&](int, const PlayedStep& step) {
+                 const Experience& seen = step.experience;
+                 if (seen.before.step == 0) return;
+                 SegmentMatrix increment(step.tracker.lift());
+                 increment.AddStep(AsVector(seen.psi));
+                 states.push_back({ValueOf(critic, seen), seen.before.matrix, increment});
+               });
   return states;
 }
 
@@ -87,27 +92,23 @@ std::map<std::string, double> LastMetrics(const std::filesystem::path& file) {
   return last;
 }
 
-struct LibrarySummary {
-  std::int64_t size = 0, capacity = 0, offered = 0;
-  std::string policy;
+// How often the segments of a library were used.
+struct LibraryUse {
   std::int64_t uses = 0;       // of the segments that are kept
   std::int64_t used = 0;       // segments that were used at all
   std::int64_t most_used = 0;  // times
   std::int64_t ends = 0;       // segments after which nothing can follow
 };
 
-LibrarySummary Summarise(const SegmentLibrary& library) {
-  LibrarySummary summary{.size = library.size(),
-                         .capacity = library.config().capacity,
-                         .offered = library.offered(),
-                         .policy = std::string(EnumName(library.config().policy))};
+LibraryUse UseOf(const SegmentLibrary& library) {
+  LibraryUse use;
   for (std::int64_t slot = 0; slot < library.size(); ++slot) {
-    summary.uses += library.uses(slot);
-    summary.used += library.uses(slot) > 0 ? 1 : 0;
-    summary.most_used = std::max(summary.most_used, library.uses(slot));
-    summary.ends += library.terminated(slot) ? 1 : 0;
+    use.uses += library.uses(slot);
+    use.used += library.uses(slot) > 0 ? 1 : 0;
+    use.most_used = std::max(use.most_used, library.uses(slot));
+    use.ends += library.terminated(slot) ? 1 : 0;
   }
-  return summary;
+  return use;
 }
 
 // Everything that is printed.
@@ -120,10 +121,11 @@ struct Inspection {
   std::vector<GradientBlock> blocks;
   std::vector<GradientEntry> entries;
   ValueTheoryReport theory;
-  TransferPredictor predictor;  // of the branch as it is now, over the replay
-  std::optional<LibrarySummary> library;
-  const ObstructionProxy* proxy = nullptr;  // null: no filter
+  TransferPredictor predictor;       // of the branch as it is now, over the replay
+  const Planner* planner = nullptr;  // null: no library
   std::map<std::string, double> metrics;
+
+  bool filters() const { return planner != nullptr && planner->filters(); }
 };
 
 // What a file of `msrl pretrain` says about itself.
@@ -137,8 +139,7 @@ void PrintArtefact(const Artefact& artefact, bool as_json) {
     for (const TensorInfo& tensor : artefact.tensors().tensors()) {
       json["tensors"][tensor.name] = tensor.shape;
     }
-    fmt::print("{}\n", json.dump(2));
-    return;
+    return PrintJson(json);
   }
   fmt::print("{}: artefact of kind {}, {} parameters, lift {} ({})\n", artefact.source(),
              header.kind, artefact.parameter_count(), header.lift.ToString(), header.lift_kind);
@@ -156,40 +157,30 @@ const Msrl& RequireMatrixCritic(const Agent& agent, const RunDirectory& director
   return *msrl;
 }
 
-void StudyCritic(const Critic& critic, const EnvSpec& spec, const std::vector<PlayedState>& states,
+void StudyCritic(const PreciseCritic& critic, const std::vector<PlayedState>& states,
                  int most_entries, Inspection& inspection) {
-  const PreciseCritic precise(critic);
-  std::vector<CriticValue> values;
-  std::vector<const MatrixValue*> pointers;
+  std::vector<const MatrixValue*> values;
   std::vector<SegmentMatrix> prefixes, increments, gradients;
   const auto n = static_cast<double>(states.size());
-  values.reserve(states.size());
   for (const PlayedState& state : states) {
-    if (spec.action.kind == ActionKind::kDiscrete) {
-      values.emplace_back(precise, state.observation, state.index);
-    } else {
-      values.emplace_back(precise, state.observation, state.action);
-    }
-    pointers.push_back(&values.back());
+    values.push_back(&state.q);
     prefixes.push_back(state.z);
     increments.push_back(state.increment);
-    gradients.push_back(values.back().Gradient(state.z));
-    inspection.mean_q += values.back().Value(state.z) / n;
-    inspection.mean_f += precise.F(state.z) / n;
+    gradients.push_back(state.q.Gradient(state.z));
+    inspection.mean_q += state.q.Value(state.z) / n;
+    inspection.mean_f += critic.F(state.z) / n;
   }
-  inspection.lift = precise.features().lift();
+  inspection.lift = critic.features().lift();
   inspection.blocks = GradientBlocks(gradients);
   inspection.entries = LargestEntries(gradients, most_entries);
-  inspection.theory = StudyValues(pointers, prefixes, increments);
+  inspection.theory = StudyValues(values, prefixes, increments);
 }
 
 void PrintBlocks(const Inspection& inspection) {
   fmt::print("\nlocal gradient W = dQ/dZ, mean norm {:.4g}\n", inspection.theory.gradient_norm);
   fmt::print("  norm of its blocks (root mean square over states) and their share of |W|^2\n");
   std::vector<GradientBlock> blocks = inspection.blocks;
-  std::stable_sort(
-      blocks.begin(), blocks.end(),
-      [](const GradientBlock& a, const GradientBlock& b) { return a.share > b.share; });
+  std::ranges::stable_sort(blocks, std::greater<>(), &GradientBlock::share);
   for (const GradientBlock& block : blocks) {
     if (block.norm == 0.0) continue;
     fmt::print("    {:<8} {:>9.4g} {:>6.1f} %\n", block.rows + "*" + block.columns, block.norm,
@@ -202,12 +193,11 @@ void PrintBlocks(const Inspection& inspection) {
     fmt::print("    {:<12} {:>10.4g} {:>9.4g} {:>4.0f} %\n", entry.name, entry.mean, entry.rms,
                100.0 * entry.positive);
   }
-  std::string slots;
-  const std::vector<GeometrySlot>& names = inspection.lift->spec().slots;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    slots += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, names[i].name);
+  std::vector<std::string> slots;
+  for (const GeometrySlot& slot : inspection.lift->spec().slots) {
+    slots.push_back(fmt::format("{} {}", slots.size(), slot.name));
   }
-  fmt::print("    (x and dx: {})\n", slots);
+  fmt::print("    (x and dx: {})\n", fmt::join(slots, ", "));
 }
 
 void PrintTheory(const ValueTheoryReport& theory) {
@@ -215,20 +205,16 @@ void PrintTheory(const ValueTheoryReport& theory) {
              theory.states);
   fmt::print("  {:>10} {:>12} {:>12}\n", "factor e", "first order", "additivity");
   for (std::size_t k = 0; k < theory.factors.size(); ++k) {
-    fmt::print("  {:>10.4g} {:>12.3g} {:>12.3g}\n", theory.factors[k], theory.first_order_errors[k],
-               theory.additivity_errors[k]);
+    fmt::print("  {:>10.4g} {:>12.3g} {:>12.3g}\n", theory.factors[k],
+               theory.first_order.median_errors[k], theory.additivity.median_errors[k]);
   }
-  const auto slope = [](double median, double low, int curves, int exact) {
-    if (curves == 0) return fmt::format("exact in {} states", exact);
-    return fmt::format("{:.2f} (tenth percentile {:.2f}, of {} states; exact in {})", median, low,
-                       curves, exact);
+  const auto slope = [](const ErrorSummary& error) {
+    if (error.curves == 0) return fmt::format("exact in {} states", error.exact);
+    return fmt::format("{:.2f} (tenth percentile {:.2f}, of {} states; exact in {})",
+                       error.slope_median, error.slope_low, error.curves, error.exact);
   };
-  fmt::print("  slope of the first-order error  {}\n",
-             slope(theory.first_order_slope_median, theory.first_order_slope_low,
-                   theory.first_order_curves, theory.first_order_exact));
-  fmt::print("  slope of the additivity error   {}\n",
-             slope(theory.additivity_slope_median, theory.additivity_slope_low,
-                   theory.additivity_curves, theory.additivity_exact));
+  fmt::print("  slope of the first-order error  {}\n", slope(theory.first_order));
+  fmt::print("  slope of the additivity error   {}\n", slope(theory.additivity));
   fmt::print("    (the theorem wants more than 1: errors vanish faster than the increment)\n");
   fmt::print("  whole steps: sum of errors {:.1f} % of the change, sign right in {:.0f} %\n",
              100.0 * theory.first_order_relative_error, 100.0 * theory.sign_agreement);
@@ -245,22 +231,25 @@ void PrintMetric(const Inspection& inspection, const char* name, const char* wha
 }
 
 void PrintReuse(const Inspection& inspection) {
-  if (inspection.library) {
-    const LibrarySummary& library = *inspection.library;
-    fmt::print("\nlibrary: {} of {} segments ({}), {} offered; {} ends of episodes\n", library.size,
-               library.capacity, library.policy, library.offered, library.ends);
-    fmt::print("  {:<36} {} times, {} of those kept; one {} times\n", "reused", library.uses,
-               library.used, library.most_used);
+  if (inspection.planner != nullptr) {
+    const SegmentLibrary& library = inspection.planner->library();
+    const LibraryUse use = UseOf(library);
+    fmt::print("\nlibrary: {} of {} segments ({}), {} offered; {} ends of episodes\n",
+               library.size(), library.config().capacity, EnumName(library.config().policy),
+               library.offered(), use.ends);
+    fmt::print("  {:<36} {} times, {} of those kept; one {} times\n", "reused", use.uses, use.used,
+               use.most_used);
     PrintMetric(inspection, "planner/futures", "futures per step, last logged");
     PrintMetric(inspection, "planner/override", "policy overruled, share");
     PrintMetric(inspection, "planner/realized", "futures that came true, share");
   } else {
     fmt::print("\nno library\n");
   }
-  if (inspection.proxy != nullptr) {
+  if (inspection.filters()) {
+    const ObstructionProxy& proxy = inspection.planner->proxy();
     fmt::print("obstruction proxy: {}, {} updates, knows {} obstructed and {} realizable futures\n",
-               inspection.proxy->ready() ? "ready" : "not ready yet", inspection.proxy->updates(),
-               inspection.proxy->obstructed_count(), inspection.proxy->realizable_count());
+               proxy.ready() ? "ready" : "not ready yet", proxy.updates(), proxy.obstructed_count(),
+               proxy.realizable_count());
     PrintMetric(inspection, "obstruction/auroc", "AUROC, last logged");
     PrintMetric(inspection, "obstruction/ece", "calibration error");
     PrintMetric(inspection, "obstruction/brier", "Brier score");
@@ -287,16 +276,15 @@ void PrintText(const Inspection& inspection, const InspectOptions& options) {
 
 Json ToJson(const Inspection& inspection, const InspectOptions& options) {
   const ValueTheoryReport& theory = inspection.theory;
-  Json json;
-  json["agent"] = inspection.agent;
-  json["env"] = inspection.env;
-  json["steps"] = inspection.steps;
-  json["episodes"] = options.episodes;
-  json["seed"] = options.seed;
-  json["states"] = theory.states;
-  json["states_played"] = inspection.played;
-  json["mean_q"] = inspection.mean_q;
-  json["mean_f"] = inspection.mean_f;
+  Json json{{"agent", inspection.agent},
+            {"env", inspection.env},
+            {"steps", inspection.steps},
+            {"episodes", options.episodes},
+            {"seed", options.seed},
+            {"states", theory.states},
+            {"states_played", inspection.played},
+            {"mean_q", inspection.mean_q},
+            {"mean_f", inspection.mean_f}};
   Json& gradient = json["gradient"];
   gradient["norm"] = theory.gradient_norm;
   gradient["blocks"] = Json::array();
@@ -313,34 +301,36 @@ Json ToJson(const Inspection& inspection, const InspectOptions& options) {
                                    {"rms", entry.rms},
                                    {"positive", entry.positive}});
   }
-  const auto curve = [&](const std::vector<double>& errors, int curves, double median, double low,
-                         int exact) {
-    return Json{{"factors", theory.factors}, {"median_errors", errors}, {"curves", curves},
-                {"slope_median", median},    {"slope_low", low},        {"exact", exact}};
+  const auto curve = [&theory](const ErrorSummary& error) {
+    return Json{{"factors", theory.factors},    {"median_errors", error.median_errors},
+                {"curves", error.curves},       {"slope_median", error.slope_median},
+                {"slope_low", error.slope_low}, {"exact", error.exact}};
   };
-  json["first_order"] =
-      curve(theory.first_order_errors, theory.first_order_curves, theory.first_order_slope_median,
-            theory.first_order_slope_low, theory.first_order_exact);
-  json["additivity"] =
-      curve(theory.additivity_errors, theory.additivity_curves, theory.additivity_slope_median,
-            theory.additivity_slope_low, theory.additivity_exact);
+  json["first_order"] = curve(theory.first_order);
+  json["additivity"] = curve(theory.additivity);
   json["whole_steps"] = {{"relative_error", theory.first_order_relative_error},
                          {"sign_agreement", theory.sign_agreement}};
   json["null"] = {{"increment_rank", theory.increment_rank},
                   {"null_share", theory.null_share},
                   {"gradient_share_in_span", theory.gradient_share_in_span}};
-  if (inspection.library) {
-    const LibrarySummary& library = *inspection.library;
-    json["library"] = {{"size", library.size},           {"capacity", library.capacity},
-                       {"policy", library.policy},       {"offered", library.offered},
-                       {"uses", library.uses},           {"used", library.used},
-                       {"most_used", library.most_used}, {"ends", library.ends}};
+  if (inspection.planner != nullptr) {
+    const SegmentLibrary& library = inspection.planner->library();
+    const LibraryUse use = UseOf(library);
+    json["library"] = {{"size", library.size()},
+                       {"capacity", library.config().capacity},
+                       {"policy", EnumName(library.config().policy)},
+                       {"offered", library.offered()},
+                       {"uses", use.uses},
+                       {"used", use.used},
+                       {"most_used", use.most_used},
+                       {"ends", use.ends}};
   }
-  if (inspection.proxy != nullptr) {
-    json["obstruction"] = {{"ready", inspection.proxy->ready()},
-                           {"updates", inspection.proxy->updates()},
-                           {"obstructed", inspection.proxy->obstructed_count()},
-                           {"realizable", inspection.proxy->realizable_count()}};
+  if (inspection.filters()) {
+    const ObstructionProxy& proxy = inspection.planner->proxy();
+    json["obstruction"] = {{"ready", proxy.ready()},
+                           {"updates", proxy.updates()},
+                           {"obstructed", proxy.obstructed_count()},
+                           {"realizable", proxy.realizable_count()}};
   }
   json["predictor_now"] = {{"correlation", inspection.predictor.correlation},
                            {"amplitude", inspection.predictor.amplitude},
@@ -357,8 +347,10 @@ void RunInspect(const InspectOptions& options, const Program& program) {
   const RunSpec& spec = directory.spec();
   const std::unique_ptr<Agent> agent = LoadAgent(directory, program.registries, program.warn);
   const Msrl& msrl = RequireMatrixCritic(*agent, directory);
+  const Critic& critic = msrl.base().critic();
+  const PreciseCritic precise(critic);
   BatchEnv env = MakeEnvs(spec, program.registries, 1);
-  const std::vector<PlayedState> played = PlayStates(*agent, env, options);
+  const std::vector<PlayedState> played = PlayStates(*agent, precise, env, options);
   const std::vector<PlayedState> states = Spread(played, options.states);
   if (states.size() < 2) {
     throw UserError(StrCat(options.run, ": ", options.episodes,
@@ -370,41 +362,23 @@ void RunInspect(const InspectOptions& options, const Program& program) {
   inspection.env = spec.env;
   inspection.steps = msrl.base().memory().steps();
   inspection.played = static_cast<int>(played.size());
-  const Critic& critic = msrl.base().critic();
-  StudyCritic(critic, env.spec(), states, options.entries, inspection);
+  StudyCritic(precise, states, options.entries, inspection);
   inspection.predictor = PredictTransfer(critic.branch(), msrl.base().memory().replay());
-  if (msrl.planner()) {
-    inspection.library = Summarise(msrl.planner()->library());
-    if (msrl.planner()->filters()) inspection.proxy = &msrl.planner()->proxy();
-  }
+  if (msrl.planner()) inspection.planner = &*msrl.planner();
   inspection.metrics = LastMetrics(directory.path() / "metrics.jsonl");
-  if (options.json) {
-    fmt::print("{}\n", ToJson(inspection, options).dump(2));
-  } else {
-    PrintText(inspection, options);
-  }
+  if (options.json) return PrintJson(ToJson(inspection, options));
+  PrintText(inspection, options);
 }
 
 }  // namespace
 
 void AddInspect(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "inspect", "What the critic of a run makes of matrices, and what its library is good for");
+  CLI::App* command = AddCommand(
+      app, program, "inspect",
+      "What the critic of a run makes of matrices, and what its library is good for", RunInspect);
   command->footer(
       "Plays episodes with the newest checkpoint and looks at Q(o, Z, a) in the states that come\n"
       "up: docs/value-theory.md.");
-  const auto options = std::make_shared<InspectOptions>();
-  command->add_option("DIR", options->run, "Directory of the run, or a file of msrl pretrain")
-      ->required();
-  command->add_option("--episodes", options->episodes, "Episodes that are played (default 5)")
-      ->check(CLI::Range(1, 10'000));
-  command->add_option("--states", options->states, "States that are looked at (default 200)")
-      ->check(CLI::Range(2, 100'000));
-  command->add_option("--entries", options->entries, "Entries of W that are named (default 10)")
-      ->check(CLI::Range(0, 1000));
-  command->add_option("--seed", options->seed, "Which episodes (default 0)");
-  command->add_flag("--json", options->json, "As JSON, with every figure");
-  command->callback([options, &program] { RunInspect(*options, program); });
 }
 
 }  // namespace msrl::cli

@@ -1,14 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,35 +13,61 @@
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/json_output.h"
 #include "msrl/core/check.h"
+#include "msrl/core/parse.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/datasets/segment_sources.h"
 #include "msrl/env/spec.h"
 #include "msrl/memory/segment_library.h"
+#include "msrl/report/statistics.h"
 #include "msrl/run/run_directory.h"
 
 namespace msrl::cli {
 namespace {
 
-struct MakeArguments {
-  std::string data;
-  std::string out;
-  std::int64_t capacity = 5000;
-  std::string policy = "fifo";
-  std::string family;
-  double best = 1.0;
-  std::uint64_t seed = 0;
-  CutOptions cut;
-  MineOptions mine;
-  bool json = false;
+struct MakeArguments : OptionList {
+  std::string& data = Required("--data", "Episodes to read (.h5, made by the command collect)");
+  std::string& out = Required("--out", "Library to write (.safetensors)");
+  std::string& family = Text("--family", "Which environment, if there are several");
+  double& best = Option("--best", "Only the best share of the episodes (1)", 1.0);
+  std::int64_t& capacity = Option<std::int64_t>("--capacity", "Most segments to keep (5000)", 5000);
 };
 
-struct LookArguments {
-  std::string place;
-  std::int64_t slot = -1;
-  std::string context;
-  int k = 8;
-  bool json = false;
+struct BuildArguments : MakeArguments {
+  std::int64_t& length = Option<std::int64_t>("--length", "Steps of a segment (1)", 1);
+  std::int64_t& stride = Option<std::int64_t>(
+      "--stride", "Steps from the beginning of one to that of the next (1)", 1);
+  std::string& policy =
+      Text("--policy", "fifo | reservoir | by-value: what goes when it is full (fifo)", "fifo");
+  std::uint64_t& seed = Option<std::uint64_t>("--seed", "Seed of the policy reservoir (0)", 0);
+};
+
+struct MineArguments : MakeArguments {
+  std::vector<std::int64_t>& lengths = Option<std::vector<std::int64_t>>(
+      "--length", "Steps of a segment, several if need be (4)", {4});
+  std::int64_t& stride =
+      Option<std::int64_t>("--stride", "Steps from one beginning to the next (1)", 1);
+  double& radius = Option("--radius", "Frobenius distance per step of what is the same (1)", 1.0);
+  std::int64_t& min_episodes = Option<std::int64_t>(
+      "--min-episodes", "Episodes in which a segment is found at least (3)", 3);
+  bool& json = Flag("--json", "All motifs, as JSON");
+};
+
+struct LookArguments : OptionList {
+  std::string& place = Required("LIBRARY", "A library, or the directory of a run");
+};
+
+struct ShowArguments : LookArguments {
+  bool& json = Flag("--json", "As JSON");
+};
+
+struct NearestArguments : LookArguments {
+  std::int64_t& slot = Option<std::int64_t>("--slot", "Near the beginning of this segment", -1,
+                                            CLI::NonNegativeNumber);
+  std::string& context = Text("--context", "Near this context: \"x,y,..\"");
+  int& k = Option("-k", "How many (8)", 8, CLI::Range(1, 10'000));
+  bool& json = Flag("--json", "As JSON, with contexts and tails");
 };
 
 // The episodes of one environment that a library is made from, with their numbers in the file.
@@ -71,9 +93,8 @@ Source ReadSource(const MakeArguments& arguments) {
                            DidYouMean(arguments.family, names)));
   }
   if (arguments.family.empty() && envs.size() > 1) {
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    throw UserError(StrCat(arguments.data, ": episodes of ", list, "; choose one with --family"));
+    throw UserError(fmt::format("{}: episodes of {}; choose one with --family", arguments.data,
+                                fmt::join(names, ", ")));
   }
   for (const std::size_t e : BestEpisodes(file.episodes, arguments.best)) {
     if (!arguments.family.empty() && file.episodes[e].env != arguments.family) continue;
@@ -84,47 +105,52 @@ Source ReadSource(const MakeArguments& arguments) {
 }
 
 SegmentLibrary EmptyLibrary(const MakeArguments& arguments, const Source& source,
-                            std::int64_t max_length) {
+                            LibraryPolicy policy, std::int64_t max_length) {
   SegmentLibraryConfig config = ConfigFor(source.episodes.front(), source.lift);
   config.capacity = arguments.capacity;
-  config.policy = ParseEnum<LibraryPolicy>("library policy", arguments.policy);
+  config.policy = policy;
   config.family = source.episodes.front().env;
   config.max_length = max_length;
   return SegmentLibrary(std::move(config));
 }
 
-void RunBuild(const MakeArguments& arguments) {
+void RunBuild(const BuildArguments& arguments, const Program& /*program*/) {
   const Source source = ReadSource(arguments);
   SegmentLibrary library =
-      EmptyLibrary(arguments, source, std::max<std::int64_t>(1, arguments.cut.length));
+      EmptyLibrary(arguments, source, ParseEnum<LibraryPolicy>("library policy", arguments.policy),
+                   std::max<std::int64_t>(1, arguments.length));
   Rng rng(arguments.seed, "library");
+  const CutOptions cut{.length = arguments.length, .stride = arguments.stride};
   for (std::size_t e = 0; e < source.episodes.size(); ++e) {
-    AddEpisode(source.episodes[e], source.numbers[e], arguments.cut, rng, library);
+    AddEpisode(source.episodes[e], source.numbers[e], cut, rng, library);
   }
   library.SaveFile(arguments.out);
   fmt::print("{}: {} of {} segments of length {} from {} episodes of {}\n", arguments.out,
-             library.size(), library.offered(), arguments.cut.length, source.episodes.size(),
+             library.size(), library.offered(), arguments.length, source.episodes.size(),
              library.config().family);
 }
 
-void RunMine(const MakeArguments& arguments) {
+void RunMine(const MineArguments& arguments, const Program& /*program*/) {
   const Source source = ReadSource(arguments);
-  const std::vector<Motif> motifs = Mine(source.lift, source.episodes, arguments.mine);
+  std::vector<Motif> motifs = Mine(source.lift, source.episodes,
+                                   {.lengths = arguments.lengths,
+                                    .stride = arguments.stride,
+                                    .radius = arguments.radius,
+                                    .min_episodes = arguments.min_episodes});
+  const std::size_t found = motifs.size();
   SegmentLibrary library =
-      EmptyLibrary(arguments, source, std::ranges::max(arguments.mine.lengths));
-  Rng rng(arguments.seed, "library");
-  const std::size_t count = std::min(motifs.size(), static_cast<std::size_t>(arguments.capacity));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Motif& motif = motifs[i];
+      EmptyLibrary(arguments, source, LibraryPolicy::kFifo, std::ranges::max(arguments.lengths));
+  motifs.resize(std::min(found, static_cast<std::size_t>(arguments.capacity)));
+  Rng rng(0, "library");
+  for (const Motif& motif : motifs) {
     AddPiece(source.episodes[motif.episode], source.numbers[motif.episode], motif.interval, rng,
              library);
   }
   library.SaveFile(arguments.out);
   if (arguments.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Motif& motif = motifs[i];
-      json.push_back({{"slot", i},
+    Json json = Json::array();
+    for (const Motif& motif : motifs) {
+      json.push_back({{"slot", json.size()},
                       {"episode", source.numbers[motif.episode]},
                       {"begin", motif.interval.begin},
                       {"length", motif.interval.length()},
@@ -132,19 +158,18 @@ void RunMine(const MakeArguments& arguments) {
                       {"occurrences", motif.occurrences},
                       {"spread", motif.spread}});
     }
-    fmt::print("{}\n", json.dump(2));
-    return;
+    return PrintJson(json);
   }
   constexpr std::size_t kShown = 10;
   fmt::print("{:>6} {:>8} {:>6} {:>7} {:>9} {:>12} {:>9}\n", "slot", "episode", "begin", "length",
              "episodes", "occurrences", "spread");
-  for (std::size_t i = 0; i < std::min(count, kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(motifs.size(), kShown); ++i) {
     const Motif& motif = motifs[i];
     fmt::print("{:>6} {:>8} {:>6} {:>7} {:>9} {:>12} {:>9.3g}\n", i, source.numbers[motif.episode],
                motif.interval.begin, motif.interval.length(), motif.episodes, motif.occurrences,
                motif.spread);
   }
-  fmt::print("{}: {} of {} motifs in {} episodes of {}\n", arguments.out, count, motifs.size(),
+  fmt::print("{}: {} of {} motifs in {} episodes of {}\n", arguments.out, motifs.size(), found,
              source.episodes.size(), library.config().family);
 }
 
@@ -162,17 +187,9 @@ SegmentLibrary ReadLibrary(const std::string& place, const Program& program) {
   return SegmentLibrary::FromState(state);
 }
 
-// Share p of the sorted values is below it.
-double Quantile(const std::vector<double>& sorted, double p) {
-  const double place = p * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 constexpr std::size_t kMostReused = 5;
 
-void RunShow(const LookArguments& arguments, const Program& program) {
+void RunShow(const ShowArguments& arguments, const Program& program) {
   const SegmentLibrary library = ReadLibrary(arguments.place, program);
   const SegmentLibraryConfig& config = library.config();
   std::map<std::int64_t, std::int64_t> lengths;
@@ -191,7 +208,6 @@ void RunShow(const LookArguments& arguments, const Program& program) {
     terminated += library.terminated(slot) ? 1 : 0;
     if (library.uses(slot) > 0) reused.push_back(slot);
   }
-  std::ranges::sort(rewards);
   std::ranges::stable_sort(reused, std::greater<>(),
                            [&](std::int64_t slot) { return library.uses(slot); });
   if (reused.size() > kMostReused) reused.resize(kMostReused);
@@ -199,33 +215,31 @@ void RunShow(const LookArguments& arguments, const Program& program) {
       {"min", 0.0}, {"q25", 0.25}, {"median", 0.5}, {"q75", 0.75}, {"max", 1.0}};
 
   if (arguments.json) {
-    nlohmann::ordered_json json;
-    json["segments"] = library.size();
-    json["offered"] = library.offered();
-    json["capacity"] = config.capacity;
-    json["policy"] = EnumName(config.policy);
-    json["family"] = config.family;
-    json["lift_id"] = config.lift->id().ToString();
-    json["context_size"] = config.context_size;
-    json["action_size"] = config.action_size;
-    json["observation_size"] = config.observation_size;
-    json["discrete"] = config.discrete;
-    json["lengths"] = nlohmann::ordered_json::object();
+    Json json{{"segments", library.size()},
+              {"offered", library.offered()},
+              {"capacity", config.capacity},
+              {"policy", EnumName(config.policy)},
+              {"family", config.family},
+              {"lift_id", config.lift->id().ToString()},
+              {"context_size", config.context_size},
+              {"action_size", config.action_size},
+              {"observation_size", config.observation_size},
+              {"discrete", config.discrete},
+              {"lengths", Json::object()},
+              {"envs", envs},
+              {"episodes", episodes.size()},
+              {"terminated", terminated},
+              {"reward_sum", Json::object()},
+              {"uses", uses},
+              {"most_reused", Json::array()}};
     for (const auto& [length, count] : lengths) json["lengths"][std::to_string(length)] = count;
-    json["envs"] = envs;
-    json["episodes"] = episodes.size();
-    json["terminated"] = terminated;
-    json["reward_sum"] = nlohmann::ordered_json::object();
     for (const auto& [name, p] : quantiles) {
-      if (!rewards.empty()) json["reward_sum"][name] = Quantile(rewards, p);
+      if (!rewards.empty()) json["reward_sum"][name] = report::Quantile(rewards, p);
     }
-    json["uses"] = uses;
-    json["most_reused"] = nlohmann::ordered_json::array();
     for (const std::int64_t slot : reused) {
       json["most_reused"].push_back({{"slot", slot}, {"uses", library.uses(slot)}});
     }
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
+    return PrintJson(json);
   }
   fmt::print("{}: {} of {} segments offered, capacity {}, {}\n", arguments.place, library.size(),
              library.offered(), config.capacity, EnumName(config.policy));
@@ -236,7 +250,7 @@ void RunShow(const LookArguments& arguments, const Program& program) {
   if (!rewards.empty()) {
     std::string line;
     for (const auto& [name, p] : quantiles) {
-      line += fmt::format("  {} {:.4g}", name, Quantile(rewards, p));
+      line += fmt::format("  {} {:.4g}", name, report::Quantile(rewards, p));
     }
     fmt::print("  reward sum{}\n", line);
   }
@@ -248,23 +262,19 @@ void RunShow(const LookArguments& arguments, const Program& program) {
 
 std::vector<float> ParseNumbers(std::string_view text) {
   std::vector<float> numbers;
-  const char* next = text.data();
-  const char* const end = text.data() + text.size();
-  while (true) {
-    while (next != end && *next == ' ') ++next;
-    float value = 0.0F;
-    const auto [stop, error] = std::from_chars(next, end, value);
-    if (error != std::errc{} || !std::isfinite(value)) break;
-    numbers.push_back(value);
-    next = stop;
-    while (next != end && *next == ' ') ++next;
-    if (next == end) return numbers;
-    if (*next++ != ',') break;
+  for (std::string_view part : SplitAt(text, ',')) {
+    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+    part = part.substr(0, part.find_last_not_of(' ') + 1);
+    const std::optional<float> number = ParseNumber<float>(part);
+    if (!number || !std::isfinite(*number)) {
+      throw UserError(StrCat("--context needs numbers like 0.5,1,-2, got '", text, "'"));
+    }
+    numbers.push_back(*number);
   }
-  throw UserError(StrCat("--context needs numbers like 0.5,1,-2, got '", text, "'"));
+  return numbers;
 }
 
-void RunNearest(const LookArguments& arguments, const Program& program) {
+void RunNearest(const NearestArguments& arguments, const Program& program) {
   if ((arguments.slot < 0) == arguments.context.empty()) {
     throw UserError("say what to look near: --slot N or --context \"x,y,..\"");
   }
@@ -284,21 +294,16 @@ void RunNearest(const LookArguments& arguments, const Program& program) {
     context.assign(own.begin(), own.end());
   }
   std::vector<Neighbour> found(static_cast<std::size_t>(arguments.k));
-  QueryOptions options;
-  options.k = arguments.k;
-  found.resize(static_cast<std::size_t>(library.Query(context, options, found)));
-  const auto list = [](std::span<const float> values) {
-    return std::vector<float>(values.begin(), values.end());
-  };
+  found.resize(static_cast<std::size_t>(library.Query(context, {.k = arguments.k}, found)));
   if (arguments.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    Json json = Json::array();
     for (const auto& [slot, distance] : found) {
       json.push_back({{"slot", slot},
                       {"distance", distance},
-                      {"head_action", list(library.head_action(slot))},
-                      {"context", list(library.context(slot))},
-                      {"tail_geometry", list(library.tail_geometry(slot))},
-                      {"tail_observation", list(library.tail_observation(slot))},
+                      {"head_action", library.head_action(slot)},
+                      {"context", library.context(slot)},
+                      {"tail_geometry", library.tail_geometry(slot)},
+                      {"tail_observation", library.tail_observation(slot)},
                       {"terminated", library.terminated(slot)},
                       {"reward_sum", library.reward_sum(slot)},
                       {"length", library.length(slot)},
@@ -306,8 +311,7 @@ void RunNearest(const LookArguments& arguments, const Program& program) {
                       {"env", library.env(slot)},
                       {"uses", library.uses(slot)}});
     }
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
+    return PrintJson(json);
   }
   fmt::print("{:>8} {:>10} {:>7} {:>8} {:>11} {:>6}  {}\n", "slot", "distance", "length", "episode",
              "reward sum", "uses", "head action");
@@ -320,78 +324,19 @@ void RunNearest(const LookArguments& arguments, const Program& program) {
   }
 }
 
-void AddMakeOptions(CLI::App& command, MakeArguments& arguments) {
-  command
-      .add_option("--data", arguments.data, "Episodes to read (.h5, made by the command collect)")
-      ->required();
-  command.add_option("--out", arguments.out, "Library to write (.safetensors)")->required();
-  command.add_option("--family", arguments.family, "Which environment, if there are several");
-  command.add_option("--best", arguments.best, "Only the best share of the episodes (1)");
-  command.add_option("--capacity", arguments.capacity, "Most segments to keep (5000)");
-}
-
-void AddBuild(CLI::App& library) {
-  CLI::App* command = library.add_subcommand("build", "Cut episodes into segments");
-  const auto arguments = std::make_shared<MakeArguments>();
-  AddMakeOptions(*command, *arguments);
-  command->add_option("--length", arguments->cut.length, "Steps of a segment (1)");
-  command->add_option("--stride", arguments->cut.stride,
-                      "Steps from the beginning of one to that of the next (1)");
-  command->add_option("--policy", arguments->policy,
-                      "fifo | reservoir | by-value: what goes when it is full (fifo)");
-  command->add_option("--seed", arguments->seed, "Seed of the policy reservoir (0)");
-  command->callback([arguments] { RunBuild(*arguments); });
-}
-
-void AddMine(CLI::App& library) {
-  CLI::App* command = library.add_subcommand("mine", "Find segments that recur across episodes");
-  const auto arguments = std::make_shared<MakeArguments>();
-  AddMakeOptions(*command, *arguments);
-  MineOptions& mine = arguments->mine;
-  command->add_option("--length", mine.lengths, "Steps of a segment, several if need be (4)")
-      ->delimiter(',');
-  command->add_option("--stride", mine.stride, "Steps from one beginning to the next (1)");
-  command->add_option("--radius", mine.radius,
-                      "Frobenius distance per step of what is the same (1)");
-  command->add_option("--min-episodes", mine.min_episodes,
-                      "Episodes in which a segment is found at least (3)");
-  command->add_flag("--json", arguments->json, "All motifs, as JSON");
-  command->callback([arguments] { RunMine(*arguments); });
-}
-
-void AddShow(CLI::App& library, const Program& program) {
-  CLI::App* command = library.add_subcommand("show", "What is in a library");
-  const auto arguments = std::make_shared<LookArguments>();
-  command->add_option("LIBRARY", arguments->place, "A library, or the directory of a run")
-      ->required();
-  command->add_flag("--json", arguments->json, "As JSON");
-  command->callback([arguments, &program] { RunShow(*arguments, program); });
-}
-
-void AddNearest(CLI::App& library, const Program& program) {
-  CLI::App* command = library.add_subcommand("nearest", "The segments that begin near a state");
-  const auto arguments = std::make_shared<LookArguments>();
-  command->add_option("LIBRARY", arguments->place, "A library, or the directory of a run")
-      ->required();
-  command->add_option("--slot", arguments->slot, "Near the beginning of this segment")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--context", arguments->context, "Near this context: \"x,y,..\"");
-  command->add_option("-k", arguments->k, "How many (8)")->check(CLI::Range(1, 10'000));
-  command->add_flag("--json", arguments->json, "As JSON, with contexts and tails");
-  command->callback([arguments, &program] { RunNearest(*arguments, program); });
-}
-
 }  // namespace
 
 void AddLibrary(CLI::App& app, const Program& program) {
-  CLI::App* command =
+  CLI::App* library =
       app.add_subcommand("library", "Make segment libraries and look into them, or into a run's");
-  command->require_subcommand(1);
-  command->footer("What a library is and how it is searched: docs/segment-library.md.");
-  AddBuild(*command);
-  AddMine(*command);
-  AddShow(*command, program);
-  AddNearest(*command, program);
+  library->require_subcommand(1);
+  library->footer("What a library is and how it is searched: docs/segment-library.md.");
+  AddCommand(*library, program, "build", "Cut episodes into segments", RunBuild);
+  AddCommand(*library, program, "mine", "Find segments that recur across episodes", RunMine)
+      ->get_option("--length")
+      ->delimiter(',');
+  AddCommand(*library, program, "show", "What is in a library", RunShow);
+  AddCommand(*library, program, "nearest", "The segments that begin near a state", RunNearest);
 }
 
 }  // namespace msrl::cli

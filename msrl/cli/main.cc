@@ -81,24 +81,12 @@ int Run(int argc, char** argv, const Registries& registries) {
       "  {0} play hopper --video hopper.mp4            watch an environment\n"
       "  {0} describe --help                           input format and options",
       program.name));
-  AddDescribe(app);
-  AddDiagnose(app);
-  AddEnvs(app, program);
-  AddEnvCheck(app);
-  AddCollect(app, program);
-  AddPretrain(app, program);
-  AddLibrary(app, program);
-  AddTrain(app, program);
-  AddResume(app, program);
-  AddEval(app, program);
-  AddInspect(app, program);
-  AddAgents(app, program);
-  AddConfig(app, program);
-  AddPlay(app, program);
-  AddSweep(app, program);
-  AddStatus(app);
-  AddTask(app, program);
-  AddReport(app, program);
+  // in the order of the help
+  for (const auto add : {AddDescribe, AddDiagnose, AddEnvs, AddEnvCheck, AddCollect, AddPretrain,
+                         AddLibrary, AddTrain, AddEval, AddInspect, AddAgents, AddPlay, AddSweep,
+                         AddStatus, AddTask, AddReport}) {
+    add(app, program);
+  }
 
   if (argc == 1) {
     fmt::print("{}", app.help());

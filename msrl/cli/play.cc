@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,55 +29,55 @@ namespace {
 constexpr double kUsualRate = 30.0;    // frames per second of a simulation in real time
 constexpr double kUntimedRate = 10.0;  // of tasks whose steps are no time
 
-struct PlayOptions {
-  std::string what;  // environment or run
-  std::string video;
-  std::uint64_t seed = 0;
-  int steps = 0;
-  std::string policy = "random";  // a word, as the others below
-  std::vector<std::string> settings;
-  double fps = 0.0;
-  std::string size = "640x480";
-  bool sketch = false;
+struct PlayOptions : OptionList {
+  std::string& what = Required("WHAT", "Environment, or the directory of a run: its agent plays");
+  std::string& video =
+      Text("--video", "Where to: a name that ends in .mp4, or a folder for PNG frames");
+  std::uint64_t& seed = Option<std::uint64_t>("--seed", "Seed of the episode", 0);
+  int& steps =
+      Option("--steps", "At most so many steps (default: whole episode)", 0, CLI::PositiveNumber);
+  std::string& policy =
+      Option<std::string>("--policy", "Without a run: random, still or expert", "random",  // a word
+                          CLI::IsMember({"random", "still", "expert"}));                   // a word
+  std::vector<std::string>& settings = Repeated("--set", "key=value: an option of the environment");
+  double& fps = Option("--fps",
+                       "Frames per second, at most one per step (default: 30 of simulated time; 10 "
+                       "where steps are no time)",
+                       0.0, CLI::Range(0.1, 1000.0));
+  std::string& size = Text("--size", "Width and height in pixels", "640x480");
+  bool& sketch = Flag("--sketch", "Draw a sketch, without OpenGL");
 };
 
-// Who plays: the agent of a run, or one of the policies that need no learning.
-class Player {
- public:
-  // `agent` is null unless a run is played. Begins the episode.
-  Player(BatchEnv& envs, Agent* agent, const PlayOptions& options)
-      : env_(envs.env(0)), still_(envs.spec().action) {
-    if (agent != nullptr) {
-      episode_.emplace(*agent, envs, std::vector<Rng>{Rng(options.seed, "play")});
-      episode_->Begin(0, options.seed);
-      return;
-    }
-    env_.Reset(options.seed);
-    if (options.policy == "still") {  // a word
-      if (const auto* tabular = UnwrapAs<TabularEnv>(env_)) {
-        still_.set_index(tabular->instance().stay_action);
-      }
-    } else {
-      const double skill = options.policy == "expert" ? 1.0 : 0.0;
-      behaviour_.emplace(env_, BehaviourConfig{.skill = skill}, Rng(options.seed, "play"));
-    }
+// Begins the episode of the agent of a run, or without one of a policy that needs no learning;
+// takes a step at every call.
+std::function<StepResult()> BeginEpisode(BatchEnv& envs, Agent* agent, const PlayOptions& options) {
+  const Rng rng(options.seed, "play");
+  if (agent != nullptr) {
+    const auto episode = std::make_shared<Lockstep>(*agent, envs, std::vector<Rng>{rng});
+    episode->Begin(0, options.seed);
+    return [episode] {
+      StepResult result;
+      episode->Step(ActMode::kEvaluate, [&result](const PlayedStep& step) {
+        const Experience& seen = step.experience;
+        result = {seen.reward, seen.terminated, seen.truncated};
+      });
+      return result;
+    };
   }
-  StepResult Step() {
-    if (!episode_) return env_.Step(behaviour_ ? behaviour_->Act() : still_.view());
-    StepResult result;
-    episode_->Step(ActMode::kEvaluate, [&result](const PlayedStep& step) {
-      const Experience& seen = step.experience;
-      result = {seen.reward, seen.terminated, seen.truncated};
-    });
-    return result;
+  Env& env = envs.env(0);
+  env.Reset(options.seed);
+  if (options.policy == "still") {  // a word
+    ActionBuffer still(envs.spec().action);
+    if (const auto* tabular = UnwrapAs<TabularEnv>(env)) {
+      still.set_index(tabular->instance().stay_action);
+    }
+    return [&env, still] { return env.Step(still.view()); };
   }
-
- private:
-  Env& env_;
-  std::optional<Lockstep> episode_;
-  ActionBuffer still_;
-  std::optional<Behaviour> behaviour_;
-};
+  const double skill = options.policy == "expert" ? 1.0 : 0.0;
+  return [&env, behaviour = Behaviour(env, BehaviourConfig{.skill = skill}, rng)]() mutable {
+    return env.Step(behaviour.Act());
+  };
+}
 
 // How often frames are drawn and shown.
 struct Pace {
@@ -102,7 +103,7 @@ std::unique_ptr<View> MakeView(Env& env, ImageSize size, bool sketch, const Prog
   return MakeSketch(env, size);
 }
 
-void Run(const PlayOptions& options, const Program& program) {
+void RunPlay(const PlayOptions& options, const Program& program) {
   const ImageSize size = ParseImageSize(options.size);
   std::string id = options.what;
   std::string who = "policy " + options.policy;
@@ -118,7 +119,7 @@ void Run(const PlayOptions& options, const Program& program) {
   }
   BatchEnv envs(program.registries.envs.Make(id, settings));
   Env* const env = &envs.env(0);
-  Player player(envs, agent.get(), options);
+  const std::function<StepResult()> step = BeginEpisode(envs, agent.get(), options);
   const Pace pace = MakePace(*env, options.fps);
   std::unique_ptr<VideoWriter> video;
   std::unique_ptr<View> view;
@@ -134,7 +135,7 @@ void Run(const PlayOptions& options, const Program& program) {
   double total = 0.0;
   StepResult result;
   while (steps < limit && !result.terminated && !result.truncated) {
-    result = player.Step();
+    result = step();
     total += result.reward;
     ++steps;
     const bool last = steps == limit || result.terminated || result.truncated;
@@ -167,28 +168,10 @@ void Run(const PlayOptions& options, const Program& program) {
 }  // namespace
 
 void AddPlay(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("play", "Play one episode and film it");
-  const auto options = std::make_shared<PlayOptions>();
-  command
-      ->add_option("WHAT", options->what, "Environment, or the directory of a run: its agent plays")
-      ->required();
-  command->add_option("--video", options->video,
-                      "Where to: a name that ends in .mp4, or a folder for PNG frames");
-  command->add_option("--seed", options->seed, "Seed of the episode")->capture_default_str();
-  command->add_option("--steps", options->steps, "At most so many steps (default: whole episode)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--policy", options->policy, "Without a run: random, still or expert")
-      ->check(CLI::IsMember({"random", "still", "expert"}))  // a word
-      ->capture_default_str();
-  AddSettings(*command, options->settings, "key=value: an option of the environment");
-  command
-      ->add_option("--fps", options->fps,
-                   "Frames per second, at most one per step (default: 30 of simulated time; 10 "
-                   "where steps are no time)")
-      ->check(CLI::Range(0.1, 1000.0));
-  command->add_option("--size", options->size, "Width and height in pixels")->capture_default_str();
-  command->add_flag("--sketch", options->sketch, "Draw a sketch, without OpenGL");
-  command->callback([options, &program] { Run(*options, program); });
+  CLI::App* command = AddCommand(app, program, "play", "Play one episode and film it", RunPlay);
+  for (const char* name : {"--seed", "--policy", "--size"}) {
+    command->get_option(name)->capture_default_str();
+  }
 }
 
 }  // namespace msrl::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,26 +21,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PretrainOptions {
-  std::string kind = Pretrainers().front().kind;
-  bool list = false;
-  std::string data;
-  std::string held_out;
-  int episodes = 4000;
-  std::uint64_t data_seed = 0;
-  int critic_steps = CollectOptions{}.critic_steps;
-  std::vector<std::string> rows;
-  std::string objective;
-  std::vector<std::string> settings;
-  std::string control;
-  int updates = -1;
-  int seeds = 1;
-  std::uint64_t first_seed = 0;
-  std::string out;
-  std::string work;
-  double checkpoint_seconds = 60.0;
-  std::string record;
-  bool json = false;
+struct PretrainOptions : OptionList {
+  std::string& kind = Text("--kind", StrCat("What is trained (", Pretrainers().front().kind, ")"),
+                           Pretrainers().front().kind);
+  bool& list = Flag("--list", "List the kinds, and the options of this one");
+  std::string& data = Text("--data", "Training episodes (command collect)");
+  std::string& held_out = Text("--held-out", "Validation episodes (collect --split held-out)");
+  int& episodes = Option(
+      "--episodes", "Without --data: episodes to collect (4000), and a quarter held out", 4000);
+  std::uint64_t& data_seed =
+      Option<std::uint64_t>("--data-seed", "Without --data: their seed (0)", 0);
+  int& critic_steps = Option(
+      "--critic-steps", "Without --data and with target=critic: training steps per family (20000)",
+      CollectOptions{}.critic_steps);
+  std::vector<std::string>& rows = Option<std::vector<std::string>>(
+      "--rows", "Rows of the table: sources, mixed; all if not said", {});
+  std::string& objective = Text("--objective", "paper | shape (default paper)");
+  std::string& control = Text("--control", "shuffled | unaligned | observation-only");
+  std::vector<std::string>& settings = Repeated("--set", "key=value");
+  int& updates = Option("--updates", "Gradient steps", -1);
+  int& seeds = Option("--seeds", "Number of seeds (1)", 1);
+  std::uint64_t& first_seed = Option<std::uint64_t>("--first-seed", "The first of them (0)", 0);
+  std::string& out =
+      Text("--out", "Write the artefact of the row 'mixed', or of the only row, here");
+  std::string& work =
+      Text("--work", "Folder for what is done so far (OUT.work; none without --out)");
+  double& checkpoint_seconds =
+      Option("--checkpoint-seconds", "Between checkpoints of a training (60)", 60.0,
+             CLI::NonNegativeNumber);
+  std::string& record = Text("--record", "Write the rows as JSON to this file too");
+  bool& json = Flag("--json", "Rows as JSON");
 };
 
 std::vector<std::string> AllSettings(const PretrainOptions& options) {
@@ -88,10 +97,7 @@ class PretrainCommand {
     const std::string json = ToJson(rows, pretrainer_, settings_, train_hash, held_out_hash) + "\n";
     if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
     if (!work_.empty()) fs::remove_all(work_);
-    if (options_.json) {
-      fmt::print("{}", json);
-      return;
-    }
+    if (options_.json) return fmt::print("{}", json);
     const auto [train_count, held_out_count] = ready->examples();
     fmt::print("Source pretraining of a {}: {}, seeds {} to {}\n", pretrainer_.kind, Summary(),
                options_.first_seed,
@@ -193,10 +199,10 @@ class PretrainCommand {
 
   std::string OutPath(std::uint64_t seed) const {
     if (options_.seeds == 1) return options_.out;
-    const fs::path path(options_.out);
-    return (path.parent_path() /
-            fmt::format("{}-{}{}", path.stem().string(), seed, path.extension().string()))
-        .string();
+    fs::path path(options_.out);
+    path.replace_filename(
+        fmt::format("{}-{}{}", path.stem().string(), seed, path.extension().string()));
+    return path.string();
   }
 
   [[noreturn]] void Stop() const {
@@ -206,16 +212,13 @@ class PretrainCommand {
 
   // What was asked for, as far as this kind knows it.
   std::string Summary() const {
-    std::string text;
+    std::vector<std::string> parts;
     for (const ConfigField& field : pretrainer_.options(settings_)) {
       for (const char* key : {"objective", "target", "lift", "updates", "control"}) {
-        if (field.key != key) continue;
-        std::string value = field.value;
-        std::erase(value, '"');
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+        if (field.key == key) parts.push_back(fmt::format("{} {}", key, field.Text()));
       }
     }
-    return text;
+    return fmt::format("{}", fmt::join(parts, ", "));
   }
 
   void PrintRows(const std::vector<PretrainRow>& rows) const {
@@ -241,8 +244,7 @@ class PretrainCommand {
     }
     fmt::print(
         "\nMean ± std over seeds, on held-out instances; in brackets the paper's. Errors are in "
-        "units "
-        "of\nthe variance of the training targets.\n");
+        "units of\nthe variance of the training targets.\n");
   }
 
   const PretrainOptions& options_;
@@ -263,49 +265,23 @@ void PrintOptions(const PretrainOptions& options) {
   }
 }
 
+void RunPretrain(const PretrainOptions& options, const Program& program) {
+  if (options.list) return PrintOptions(options);
+  PretrainCommand(options, program.registries).Run();
+}
+
 }  // namespace
 
 void AddPretrain(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "pretrain", "Train on source episodes what agents can start from (train --init)");
+  CLI::App* command =
+      AddCommand(app, program, "pretrain",
+                 "Train on source episodes what agents can start from (train --init)", RunPretrain);
+  command->get_option("--rows")->delimiter(',');
   command->footer(
       "Without --data and --held-out, episodes are collected first. A command with --out or "
       "--work\n"
       "that was stopped or killed goes on where it was, and ends with the same files.\n"
       "--list shows the kinds and all options of the one that --kind names.");
-  const auto options = std::make_shared<PretrainOptions>();
-  command->add_option("--kind", options->kind, StrCat("What is trained (", options->kind, ")"));
-  command->add_flag("--list", options->list, "List the kinds, and the options of this one");
-  command->add_option("--data", options->data, "Training episodes (command collect)");
-  command->add_option("--held-out", options->held_out,
-                      "Validation episodes (collect --split held-out)");
-  command->add_option("--episodes", options->episodes,
-                      "Without --data: episodes to collect (4000), and a quarter held out");
-  command->add_option("--data-seed", options->data_seed, "Without --data: their seed (0)");
-  command->add_option("--critic-steps", options->critic_steps,
-                      "Without --data and with target=critic: training steps per family (20000)");
-  command->add_option("--rows", options->rows, "Rows of the table: sources, mixed; all if not said")
-      ->delimiter(',');
-  command->add_option("--objective", options->objective, "paper | shape (default paper)");
-  command->add_option("--control", options->control, "shuffled | unaligned | observation-only");
-  AddSettings(*command, options->settings, "key=value");
-  command->add_option("--updates", options->updates, "Gradient steps");
-  command->add_option("--seeds", options->seeds, "Number of seeds (1)");
-  command->add_option("--first-seed", options->first_seed, "The first of them (0)");
-  command->add_option("--out", options->out,
-                      "Write the artefact of the row 'mixed', or of the only row, here");
-  command->add_option("--work", options->work,
-                      "Folder for what is done so far (OUT.work; none without --out)");
-  command
-      ->add_option("--checkpoint-seconds", options->checkpoint_seconds,
-                   "Between checkpoints of a training (60)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--record", options->record, "Write the rows as JSON to this file too");
-  command->add_flag("--json", options->json, "Rows as JSON");
-  command->callback([options, &program] {
-    if (options->list) return PrintOptions(*options);
-    PretrainCommand(*options, program.registries).Run();
-  });
 }
 
 }  // namespace msrl::cli

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <memory>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +20,17 @@
 namespace msrl::cli {
 namespace {
 
-struct ReportOptions {
-  std::string folder;
-  std::string html, csv, latex, json;
-  std::optional<double> few_shot;
-  std::string baseline;
-  bool no_exhibits = false;
+struct ReportOptions : OptionList {
+  std::string& folder = Required("DIR", "A sweep's folder, or any with runs below it");
+  std::string& html = Text("--html", "Write the page here");
+  std::string& csv = Text("--csv", "Write tables and evaluations into this folder");
+  std::string& latex = Text("--latex", "Write booktabs tables here");
+  std::string& json = Text("--json", "Write the page's data here");
+  std::optional<double>& few_shot = Option<std::optional<double>>(
+      "--few-shot", "Share of the budget for the few-shot AUC (the sweep's, or 0.25)", {});
+  std::string& baseline = Text("--baseline", "Compare every method with this one too");
+  bool& no_exhibits = Flag(
+      "--no-exhibits", "Leave out matrices, library and obstruction filter (no agent is loaded)");
 };
 
 report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOptions& options,
@@ -70,14 +74,17 @@ void RunReport(const ReportOptions& options, const Program& program) {
   for (const report::Table& table : tables) fmt::print("\n{}", report::ToText(table));
 
   std::vector<std::string> written;
+  const auto write = [&written](const std::string& path, const std::string& contents) {
+    WriteFileAtomically(path, contents);
+    written.push_back(path);
+  };
   if (!options.csv.empty()) {
     for (const std::string& name : report::WriteCsv(options.csv, records, analysis, fairness)) {
       written.push_back((std::filesystem::path(options.csv) / name).string());
     }
   }
   if (!options.latex.empty()) {
-    WriteFileAtomically(options.latex, report::ToLatexDocument(tables, records.sweep.name));
-    written.push_back(options.latex);
+    write(options.latex, report::ToLatexDocument(tables, records.sweep.name));
   }
   if (!options.json.empty() || !options.html.empty()) {
     const report::Exhibits exhibits =
@@ -85,14 +92,8 @@ void RunReport(const ReportOptions& options, const Program& program) {
                             : report::CollectExhibits(records, analysis, program.registries);
     const std::string data = report::ToPageData(records, analysis, fairness, exhibits,
                                                 MakeHeader(records, options, program));
-    if (!options.json.empty()) {
-      WriteFileAtomically(options.json, data);
-      written.push_back(options.json);
-    }
-    if (!options.html.empty()) {
-      WriteFileAtomically(options.html, report::FillPage(report::PageTemplate(), data));
-      written.push_back(options.html);
-    }
+    if (!options.json.empty()) write(options.json, data);
+    if (!options.html.empty()) write(options.html, report::FillPage(report::PageTemplate(), data));
     for (const report::RecordProblem& problem : exhibits.problems) {
       program.warn(StrCat(report::Printable(problem.path), ": ", report::Printable(problem.what)));
     }
@@ -104,24 +105,12 @@ void RunReport(const ReportOptions& options, const Program& program) {
 }  // namespace
 
 void AddReport(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "report", "Tables, page and exports of a folder of runs, beside the paper's figures");
+  CLI::App* command = AddCommand(
+      app, program, "report",
+      "Tables, page and exports of a folder of runs, beside the paper's figures", RunReport);
   command->footer(StrCat(
       "Works while runs are going on. What each figure means: docs/report.md.\n  ", program.name,
       " report runs/quick --html report.html      one file, opens without a network"));
-  const auto options = std::make_shared<ReportOptions>();
-  command->add_option("DIR", options->folder, "A sweep's folder, or any with runs below it")
-      ->required();
-  command->add_option("--html", options->html, "Write the page here");
-  command->add_option("--csv", options->csv, "Write tables and evaluations into this folder");
-  command->add_option("--latex", options->latex, "Write booktabs tables here");
-  command->add_option("--json", options->json, "Write the page's data here");
-  command->add_option("--few-shot", options->few_shot,
-                      "Share of the budget for the few-shot AUC (the sweep's, or 0.25)");
-  command->add_option("--baseline", options->baseline, "Compare every method with this one too");
-  command->add_flag("--no-exhibits", options->no_exhibits,
-                    "Leave out matrices, library and obstruction filter (no agent is loaded)");
-  command->callback([options, &program] { RunReport(*options, program); });
 }
 
 }  // namespace msrl::cli

@@ -4,30 +4,32 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "msrl/cli/commands.h"
-#include "msrl/core/check.h"
+#include "msrl/cli/json_output.h"
 
 namespace msrl::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using State = TaskEntry::State;
 
-struct StatusArguments {
-  std::string directory;
-  bool json = false;
+struct StatusArguments : OptionList {
+  std::string& directory = Required("DIR", "Directory of the sweep");
+  bool& json = Flag("--json", "As JSON");
 };
 
+// Runs by the names of their states.
+using Counts = std::map<std::string, int>;
+
 struct Cell {
-  std::map<std::string, int> counts;
+  Counts counts;
   int total = 0;
   double returns = 0.0;
   int returned = 0;
 };
+// By environment and method, in the plan's order.
+using Cells = std::map<std::pair<std::size_t, std::size_t>, Cell>;
 
 // What a user calls the state of a task.
 std::string NameOf(const TaskEntry& entry) {
@@ -39,9 +41,8 @@ std::string NameOf(const TaskEntry& entry) {
   return entry.state == State::kWaiting ? "waiting" : "running";
 }
 
-// By environment and method, in the plan's order.
-std::map<std::pair<std::size_t, std::size_t>, Cell> Cells(const Ledger& ledger) {
-  std::map<std::pair<std::size_t, std::size_t>, Cell> cells;
+Cells CellsOf(const Ledger& ledger) {
+  Cells cells;
   for (const TaskEntry& entry : ledger.entries()) {
     if (entry.task.kind != SweepTask::Kind::kRun || !entry.wanted) continue;
     const PlannedRun& run = ledger.plan().runs[entry.task.item];
@@ -57,34 +58,37 @@ std::map<std::pair<std::size_t, std::size_t>, Cell> Cells(const Ledger& ledger) 
   return cells;
 }
 
+Counts Totals(const Cells& cells) {
+  Counts totals;
+  for (const auto& [place, cell] : cells) {
+    for (const auto& [name, count] : cell.counts) totals[name] += count;
+  }
+  return totals;
+}
+
 int Workers(const Ledger& ledger) {
   return static_cast<int>(std::count_if(
       ledger.entries().begin(), ledger.entries().end(),
       [](const TaskEntry& entry) { return entry.record.state == RunState::kRunning; }));
 }
 
-std::string ToJson(const Ledger& ledger) {
+Json ToJson(const Ledger& ledger) {
   const SweepPlan& plan = ledger.plan();
-  Json json;
-  json["name"] = plan.name;
-  json["directory"] = ledger.directory().path().string();
+  const Cells cells = CellsOf(ledger);
   const auto driver = ledger.directory().Driver();
-  json["driver"] = driver ? Json(driver->Describe()) : Json();
-  json["runs"] = Json::object();
-  std::map<std::string, int> all;
-  json["table"] = Json::array();
-  for (const auto& [place, cell] : Cells(ledger)) {
+  Json json{{"name", plan.name},
+            {"directory", ledger.directory().path().string()},
+            {"driver", driver ? Json(driver->Describe()) : Json()},
+            {"runs", Totals(cells)},
+            {"table", Json::array()}};
+  for (const auto& [place, cell] : cells) {
     Json row{{"env", plan.envs[place.first].name},
              {"method", plan.methods[place.second].name},
              {"total", cell.total}};
-    for (const auto& [name, count] : cell.counts) {
-      row[name] = count;
-      all[name] += count;
-    }
+    for (const auto& [name, count] : cell.counts) row[name] = count;
     row["final_return"] = cell.returned > 0 ? Json(cell.returns / cell.returned) : Json();
     json["table"].push_back(std::move(row));
   }
-  for (const auto& [name, count] : all) json["runs"][name] = count;
   json["running"] = Json::array();
   json["failed"] = Json::array();
   for (const TaskEntry& entry : ledger.entries()) {
@@ -100,7 +104,7 @@ std::string ToJson(const Ledger& ledger) {
   }
   const auto left = ledger.SecondsLeft(Workers(ledger));
   json["seconds_left"] = left ? Json(*left) : Json();
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json;
 }
 
 void Print(const Ledger& ledger) {
@@ -136,42 +140,39 @@ void Print(const Ledger& ledger) {
   }
 }
 
-void Show(const StatusArguments& arguments) {
+void RunStatus(const StatusArguments& arguments, const Program& /*program*/) {
   const SweepDirectory directory(arguments.directory);
   const Ledger ledger(directory, directory.ReadPlan());
-  if (arguments.json) {
-    fmt::print("{}\n", ToJson(ledger));
-  } else {
-    Print(ledger);
-  }
+  if (arguments.json) return PrintJson(ToJson(ledger));
+  Print(ledger);
 }
 
 }  // namespace
 
 std::string SummaryTable(const Ledger& ledger) {
-  const std::vector<std::string> columns{"finished", "running", "waiting", "interrupted",
-                                         "killed",   "failed",  "damaged"};
-  const auto cells = Cells(ledger);
-  std::map<std::string, int> all;
+  const SweepPlan& plan = ledger.plan();
+  const Cells cells = CellsOf(ledger);
+  const Counts totals = Totals(cells);
+  std::vector<std::string> columns{"finished", "running", "waiting", "interrupted",
+                                   "killed",   "failed",  "damaged"};
+  std::erase_if(columns, [&totals](const std::string& column) {
+    return column != "finished" && !totals.contains(column);
+  });
   std::size_t width = 12;
   for (const auto& [place, cell] : cells) {
-    for (const auto& [name, count] : cell.counts) all[name] += count;
-    width = std::max({width, ledger.plan().envs[place.first].name.size(),
-                      ledger.plan().methods[place.second].name.size()});
+    width = std::max(
+        {width, plan.envs[place.first].name.size(), plan.methods[place.second].name.size()});
   }
   std::string text = fmt::format("{:<{}}  {:<{}}", "environment", width, "method", width);
-  for (const std::string& column : columns) {
-    if (all[column] > 0 || column == "finished") text += fmt::format("  {:>11}", column);
-  }
+  for (const std::string& column : columns) text += fmt::format("  {:>11}", column);
   text += fmt::format("  {:>12}\n", "final return");
   std::size_t last_env = SIZE_MAX;
   for (const auto& [place, cell] : cells) {
     const bool repeated = place.first == last_env;
     last_env = place.first;
-    text += fmt::format("{:<{}}  {:<{}}", repeated ? "" : ledger.plan().envs[place.first].name,
-                        width, ledger.plan().methods[place.second].name, width);
+    text += fmt::format("{:<{}}  {:<{}}", repeated ? "" : plan.envs[place.first].name, width,
+                        plan.methods[place.second].name, width);
     for (const std::string& column : columns) {
-      if (all[column] == 0 && column != "finished") continue;
       const auto found = cell.counts.find(column);
       const int count = found == cell.counts.end() ? 0 : found->second;
       const std::string shown = column == "finished" ? fmt::format("{} of {}", count, cell.total)
@@ -206,13 +207,9 @@ std::string FailureList(const Ledger& ledger) {
   return text;
 }
 
-void AddStatus(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("status", "What is done and left of a sweep");
-  command->footer("Reads the run directories alone: it works while a sweep runs and after it.");
-  const auto arguments = std::make_shared<StatusArguments>();
-  command->add_option("DIR", arguments->directory, "Directory of the sweep")->required();
-  command->add_flag("--json", arguments->json, "As JSON");
-  command->callback([arguments] { Show(*arguments); });
+void AddStatus(CLI::App& app, const Program& program) {
+  AddCommand(app, program, "status", "What is done and left of a sweep", RunStatus)
+      ->footer("Reads the run directories alone: it works while a sweep runs and after it.");
 }
 
 }  // namespace msrl::cli

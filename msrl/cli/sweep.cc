@@ -1,17 +1,16 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/progress.h"
 #include "msrl/cli/status.h"
 #include "msrl/core/check.h"
 #include "msrl/run/stop_signal.h"
@@ -22,24 +21,29 @@ namespace msrl::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using State = TaskEntry::State;
 
-struct SweepArguments {
-  std::string spec;
-  std::string out;
-  std::string executor = "local";
-  int jobs = 0;
-  double checkpoint_seconds = 60.0;
-  bool dry_run = false;
-  bool retry = false;
-  bool any_version = false;
-  bool fail_fast = false;
-  std::vector<std::string> only;
-  std::string partition;
-  std::string time;
-  std::string memory;
-  std::vector<std::string> slurm_arguments;
+struct SweepArguments : OptionList {
+  std::string& spec = Required("SPEC", "File (TOML) or preset");
+  std::string& out = Text("--out", "Directory (default runs/NAME)");
+  std::string& executor = Option<std::string>("--executor", "local | slurm (default local)",
+                                              "local", CLI::IsMember({"local", "slurm"}));
+  int& jobs =
+      Option("--jobs", "Processes at a time (default: one per core)", 0, CLI::Range(1, 10'000));
+  double& checkpoint_seconds =
+      Option("--checkpoint-seconds", "Time between checkpoints of a run (default 60)",
+             PoolOptions().checkpoint_seconds, CLI::NonNegativeNumber);
+  std::vector<std::string>& only =
+      Repeated("--only", "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times");
+  std::string& partition = Text("--partition", "Slurm: partition");
+  std::string& time = Text("--time", "Slurm: time limit; what is cut goes on later");
+  std::string& memory = Text("--mem", "Slurm: memory per task, e.g. 4G");
+  std::vector<std::string>& slurm_arguments =
+      Repeated("--slurm-arg", "Slurm: an option for sbatch");
+  bool& dry_run = Flag("--dry-run", "Check everything, say what would be done");
+  bool& retry = Flag("--retry", "Also those that failed before");
+  bool& fail_fast = Flag("--fail-fast", "Stop at the first failure");
+  bool& any_version = Flag("--any-version", "Go on with runs that another msrl began");
 
   bool on_slurm() const { return executor == "slurm"; }
 };
@@ -70,83 +74,47 @@ fs::path FindSpec(const std::string& name, const Program& program) {
   }
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  std::string list;
-  for (const std::string& preset : known) list += (list.empty() ? "" : ", ") + preset;
-  throw UserError(StrCat("'", name, "' is neither a file nor a preset", DidYouMean(name, known),
-                         list.empty() ? "" : " (presets: " + list + ")"));
+  throw UserError(
+      StrCat("'", name, "' is neither a file nor a preset", DidYouMean(name, known),
+             known.empty() ? "" : fmt::format(" (presets: {})", fmt::join(known, ", "))));
 }
 
-// Redrawn on a terminal; elsewhere a line now and then, and one for whatever happens. Where stderr
-// is gone, the sweep goes on.
-class Overview {
- public:
-  explicit Overview(int jobs) : jobs_(jobs) {}
+std::string Describe(const TaskEntry& entry) {
+  std::string text = "  " + entry.task.path;
+  if (entry.state == State::kElsewhere) {
+    return text + "  " + entry.record.holder.value_or(LeaseHolder{}).Describe();
+  }
+  if (entry.task.kind == SweepTask::Kind::kRun && entry.record.steps > 0) {
+    text += fmt::format("  step {} of {}", entry.record.step, entry.record.steps);
+  }
+  if (entry.record.steps_per_second > 0.0) {
+    text += fmt::format("  {:.0f} steps/s", entry.record.steps_per_second);
+  }
+  return text + "  " + Duration(SecondsSince(entry.started));
+}
 
-  void Show(const Ledger& ledger) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    if (!terminal_ && seconds < next_line_) return;
-    next_line_ = seconds < 60.0 ? std::max(1.0, 2.0 * seconds) : seconds + 60.0;
-    const TaskCounts runs = ledger.Runs();
-    const TaskCounts preparations = ledger.Preparations();
-    std::string text =
-        fmt::format("{} of {} runs done, {} running, {} failed, {} waiting", runs.done,
-                    runs.total(), runs.running, runs.failed, runs.waiting);
-    if (preparations.done < preparations.total()) {
-      text += fmt::format("; {} of {} preparations done", preparations.done, preparations.total());
-    }
-    text += "  " + Duration(seconds);
-    if (const auto left = ledger.SecondsLeft(jobs_)) text += ", about " + Duration(*left) + " left";
-    if (!terminal_) {
-      Write(text + "\n");
-      return;
-    }
-    std::vector<std::string> lines{text};
-    for (const TaskEntry& entry : ledger.entries()) {
-      if (entry.state != State::kRunning && entry.state != State::kElsewhere) continue;
-      if (lines.size() > kMostLines) break;
-      lines.push_back(Describe(entry));
-    }
-    Clear();
-    for (const std::string& line : lines) Write(line.substr(0, kWidth) + "\n");
-    shown_ = lines.size();
+// A line about the sweep, on a terminal with some about what is under way.
+std::vector<std::string> Overview(const Ledger& ledger, int jobs, double seconds, bool terminal) {
+  constexpr std::size_t kMostTasks = 12;
+  constexpr std::size_t kWidth = 110;
+  const TaskCounts runs = ledger.Runs();
+  const TaskCounts preparations = ledger.Preparations();
+  std::string text = fmt::format("{} of {} runs done, {} running, {} failed, {} waiting", runs.done,
+                                 runs.total(), runs.running, runs.failed, runs.waiting);
+  if (preparations.done < preparations.total()) {
+    text += fmt::format("; {} of {} preparations done", preparations.done, preparations.total());
   }
-  void Say(const std::string& text) {
-    Clear();
-    Write(text + "\n");
+  text += "  " + Duration(seconds);
+  if (const auto left = ledger.SecondsLeft(jobs)) text += ", about " + Duration(*left) + " left";
+  if (!terminal) return {text};
+  std::vector<std::string> lines{text.substr(0, kWidth)};
+  for (const TaskEntry& entry : ledger.entries()) {
+    if (entry.state != State::kRunning && entry.state != State::kElsewhere) continue;
+    if (lines.size() > kMostTasks) break;
+    lines.push_back(Describe(entry).substr(0, kWidth));
   }
-  void Clear() {
-    for (; shown_ > 0; --shown_) Write("\x1b[A\x1b[2K");
-  }
-
- private:
-  static constexpr std::size_t kMostLines = 12;
-  static constexpr std::size_t kWidth = 110;
-
-  static std::string Describe(const TaskEntry& entry) {
-    std::string text = "  " + entry.task.path;
-    if (entry.state == State::kElsewhere) {
-      return text + "  " + entry.record.holder.value_or(LeaseHolder{}).Describe();
-    }
-    if (entry.task.kind == SweepTask::Kind::kRun && entry.record.steps > 0) {
-      text += fmt::format("  step {} of {}", entry.record.step, entry.record.steps);
-    }
-    if (entry.record.steps_per_second > 0.0) {
-      text += fmt::format("  {:.0f} steps/s", entry.record.steps_per_second);
-    }
-    return text + "  " +
-           Duration(std::chrono::duration<double>(Clock::now() - entry.started).count());
-  }
-  static void Write(const std::string& text) {
-    std::fputs(text.c_str(), stderr);
-    std::fflush(stderr);
-  }
-
-  int jobs_;
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  std::size_t shown_ = 0;
-  double next_line_ = 1.0;
-  Clock::time_point start_ = Clock::now();
-};
+  return lines;
+}
 
 // What would be done, and what is there already.
 void PrintPlan(const Ledger& ledger) {
@@ -201,13 +169,13 @@ std::string CommandToGoOn(const SweepArguments& arguments, const Program& progra
   std::string command = CommandOf(arguments, program);
   for (const std::string& only : arguments.only) command += " --only " + Quoted(only);
   if (arguments.any_version) command += " --any-version";
-  if (arguments.checkpoint_seconds != SweepArguments().checkpoint_seconds) {
+  if (arguments.checkpoint_seconds != PoolOptions().checkpoint_seconds) {
     command += fmt::format(" --checkpoint-seconds {}", arguments.checkpoint_seconds);
   }
   return command;
 }
 
-void Sweep(SweepArguments& arguments, const Program& program) {
+void RunSweep(SweepArguments& arguments, const Program& program) {
   if (arguments.on_slurm()) {
     RequireSlurm();
   } else if (!SbatchOptions(arguments).empty()) {
@@ -218,8 +186,7 @@ void Sweep(SweepArguments& arguments, const Program& program) {
   if (arguments.out.empty()) arguments.out = "runs/" + plan.name;
   while (arguments.out.size() > 1 && arguments.out.ends_with('/')) arguments.out.pop_back();
   plan.command = CommandOf(arguments, program);
-  std::string only;
-  for (const std::string& part : arguments.only) only += (only.empty() ? "" : ",") + part;
+  const std::string only = fmt::format("{}", fmt::join(arguments.only, ","));
   const SweepSelection selection = SweepSelection::Parse(only, plan);
   if (std::none_of(plan.runs.begin(), plan.runs.end(),
                    [&](const PlannedRun& run) { return selection.Has(plan, run); })) {
@@ -240,26 +207,29 @@ void Sweep(SweepArguments& arguments, const Program& program) {
   if (arguments.retry) ledger.Retry();
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int jobs = arguments.jobs > 0 ? arguments.jobs : arguments.on_slurm() ? 0 : cores;
-  Overview overview(jobs);
-  PoolOptions options;
-  options.worker = {arguments.on_slurm() ? program.file : kThisProgram, "task"};
-  options.jobs = jobs;
-  options.checkpoint_seconds = arguments.checkpoint_seconds;
-  options.any_version = arguments.any_version;
-  options.fail_fast = arguments.fail_fast;
-  options.stop = StopRequested;
-  options.show = [&overview](const Ledger& now) { overview.Show(now); };
-  options.say = [&overview](const std::string& text) { overview.Say(text); };
+  LiveText display;
+  const auto start = std::chrono::steady_clock::now();
+  PoolOptions pool;
+  pool.worker = {arguments.on_slurm() ? program.file : kThisProgram, "task"};
+  pool.jobs = jobs;
+  pool.checkpoint_seconds = arguments.checkpoint_seconds;
+  pool.any_version = arguments.any_version;
+  pool.fail_fast = arguments.fail_fast;
+  pool.stop = StopRequested;
+  pool.show = [&](const Ledger& now) {
+    const double seconds = SecondsSince(start);
+    if (!display.Due(seconds)) return;
+    display.Show(Overview(now, jobs, seconds, display.terminal()));
+  };
+  pool.say = [&display](const std::string& text) { display.Say(text); };
   const TaskCounts before = ledger.Runs();
   fmt::print(stderr, "{}: {} runs{} in {}, {}\n", plan.name, before.total(),
              before.done > 0 ? fmt::format(" ({} done before)", before.done) : "", arguments.out,
              arguments.on_slurm() ? "on Slurm" : fmt::format("{} at a time", jobs));
-  const auto start = Clock::now();
   const SweepOutcome outcome = arguments.on_slurm()
-                                   ? RunOnSlurm(ledger, {options, SbatchOptions(arguments)})
-                                   : RunLocally(ledger, options);
-  overview.Clear();
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+                                   ? RunOnSlurm(ledger, {pool, SbatchOptions(arguments)})
+                                   : RunLocally(ledger, pool);
+  display.Clear();
   const TaskCounts runs = ledger.Runs();
   const std::string again = CommandToGoOn(arguments, program);
   if (outcome == SweepOutcome::kInterrupted && arguments.on_slurm()) {
@@ -277,7 +247,7 @@ void Sweep(SweepArguments& arguments, const Program& program) {
     throw ExitRequest{kInterrupted};
   }
   fmt::print("\n{}\n{} of {} runs finished in {}\n", SummaryTable(ledger), runs.done, runs.total(),
-             Duration(seconds));
+             Duration(SecondsSince(start)));
   if (outcome == SweepOutcome::kFailures) {
     fmt::print("{}logs: {}/logs; try failed ones again: {} --retry\n", FailureList(ledger),
                arguments.out, again);
@@ -291,37 +261,12 @@ void Sweep(SweepArguments& arguments, const Program& program) {
 
 void AddSweep(CLI::App& app, const Program& program) {
   CLI::App* command =
-      app.add_subcommand("sweep", "Environments x methods x seeds, resumable (docs/sweeps.md)");
+      AddCommand(app, program, "sweep",
+                 "Environments x methods x seeds, resumable (docs/sweeps.md)", RunSweep);
   command->footer(
       "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command goes on where it\n"
       "was stopped or killed: finished runs are kept, others go on from their checkpoints.\n"
       "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command goes on.");
-  const auto arguments = std::make_shared<SweepArguments>();
-  command->add_option("SPEC", arguments->spec, "File (TOML) or preset")->required();
-  command->add_option("--out", arguments->out, "Directory (default runs/NAME)");
-  command->add_option("--executor", arguments->executor, "local | slurm (default local)")
-      ->check(CLI::IsMember({"local", "slurm"}));
-  command->add_option("--jobs", arguments->jobs, "Processes at a time (default: one per core)")
-      ->check(CLI::Range(1, 10'000));
-  command
-      ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds,
-                   "Time between checkpoints of a run (default 60)")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--only", arguments->only,
-                   "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times")
-      ->allow_extra_args(false);
-  command->add_option("--partition", arguments->partition, "Slurm: partition");
-  command->add_option("--time", arguments->time, "Slurm: time limit; what is cut goes on later");
-  command->add_option("--mem", arguments->memory, "Slurm: memory per task, e.g. 4G");
-  command->add_option("--slurm-arg", arguments->slurm_arguments, "Slurm: an option for sbatch")
-      ->allow_extra_args(false);
-  command->add_flag("--dry-run", arguments->dry_run, "Check everything, say what would be done");
-  command->add_flag("--retry", arguments->retry, "Also those that failed before");
-  command->add_flag("--fail-fast", arguments->fail_fast, "Stop at the first failure");
-  command->add_flag("--any-version", arguments->any_version,
-                    "Go on with runs that another msrl began");
-  command->callback([arguments, &program] { Sweep(*arguments, program); });
 }
 
 }  // namespace msrl::cli

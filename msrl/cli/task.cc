@@ -1,7 +1,6 @@
 #include "msrl/sweep/task.h"
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
 #include "msrl/cli/commands.h"
@@ -11,10 +10,13 @@
 namespace msrl::cli {
 namespace {
 
-struct TaskArguments {
-  std::string directory;
-  std::string task;
-  TaskOptions options;
+struct TaskArguments : OptionList {
+  std::string& directory = Required("DIR", "Directory of the sweep");
+  std::string& task = Required("TASK", "What it makes, e.g. reacher/msrl/100");
+  double& checkpoint_seconds =
+      Option("--checkpoint-seconds", "Time between checkpoints (default 60)", 60.0,
+             CLI::NonNegativeNumber);
+  bool& any_version = Flag("--any-version", "Go on with a run that another msrl began");
 };
 
 // The log is for people: where it cannot be written, the task goes on.
@@ -23,13 +25,15 @@ void Say(const std::string& text) {
   std::fflush(stdout);
 }
 
-void CarryOut(TaskArguments& arguments, const Program& program) {
+void CarryOut(const TaskArguments& arguments, const Program& program) {
   InstallStopSignals();
-  arguments.options.stop = StopRequested;
-  arguments.options.say = Say;
+  const TaskOptions options{.checkpoint_seconds = arguments.checkpoint_seconds,
+                            .any_version = arguments.any_version,
+                            .stop = StopRequested,
+                            .say = Say};
   try {
     const SweepDirectory directory(arguments.directory);
-    if (RunTask(directory, arguments.task, program.registries, arguments.options) ==
+    if (RunTask(directory, arguments.task, program.registries, options) ==
         TaskOutcome::kInterrupted) {
       throw ExitRequest{kTaskInterrupted};
     }
@@ -42,21 +46,12 @@ void CarryOut(TaskArguments& arguments, const Program& program) {
 }  // namespace
 
 void AddTask(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("task", "One task of a sweep, which starts these");
+  CLI::App* command =
+      AddCommand(app, program, "task", "One task of a sweep, which starts these", CarryOut);
   command->group("");  // nothing that one types
   command->footer(
       "Exit codes: 0 it is there, 75 stopped with a checkpoint, 73 another process is at it;\n"
       "all others are failures, with the reason on stderr and in the sweep's logs.");
-  const auto arguments = std::make_shared<TaskArguments>();
-  command->add_option("DIR", arguments->directory, "Directory of the sweep")->required();
-  command->add_option("TASK", arguments->task, "What it makes, e.g. reacher/msrl/100")->required();
-  command
-      ->add_option("--checkpoint-seconds", arguments->options.checkpoint_seconds,
-                   "Time between checkpoints (default 60)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--any-version", arguments->options.any_version,
-                    "Go on with a run that another msrl began");
-  command->callback([arguments, &program] { CarryOut(*arguments, program); });
 }
 
 }  // namespace msrl::cli

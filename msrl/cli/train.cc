@@ -1,17 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "msrl/cli/commands.h"
-#include "msrl/cli/field_options.h"
+#include "msrl/cli/progress.h"
 #include "msrl/core/check.h"
 #include "msrl/run/runner.h"
 #include "msrl/run/start_from.h"
@@ -20,22 +16,30 @@
 namespace msrl::cli {
 namespace {
 
-struct TrainOptions {
-  RunSpec spec;
-  std::string run;
-  std::string init;
-  bool unaligned = false;
-  std::string checkpoint_every = "300s";
+constexpr const char* kCheckpointHelp =
+    "Steps (5000) or time (90s, 5m) between checkpoints (default 300s)";
+
+struct TrainOptions : OptionList {
+  std::string& env = Required("--env", "Environment");
+  std::string& agent = Required("--agent", "Agent");
+  std::string& run = Text("--run", "Directory (default runs/ENV/AGENT/SEED)");
+  std::string& init = Text("--init", "Branch (pretrain --out) that the critic starts from");
+  bool& unaligned = Flag("--unaligned", "Take a branch of another lift (a control)");
+  std::vector<std::string>& settings = Repeated("--set", "key=value: setting of the agent");
+  std::vector<std::string>& env_settings = Repeated("--env-set", "key=value: option of the env");
+  RunSpec& spec = Fields(RunSpec());  // the others of its fields
+  std::string& checkpoint_every = Text("--checkpoint-every", kCheckpointHelp, "300s");
 };
 
-struct ResumeOptions {
-  std::string run;
-  std::int64_t steps = 0;
-  std::string checkpoint_every = "300s";
+struct ResumeOptions : OptionList {
+  std::string& run = Required("DIR", "Directory of the run");
+  std::int64_t& steps =
+      Option<std::int64_t>("--steps", "A new budget of environment steps", 0, CLI::PositiveNumber);
+  std::string& checkpoint_every = Text("--checkpoint-every", kCheckpointHelp, "300s");
 };
 
 // "5000" is steps; "90s" and "5m" are times.
-void SetCheckpointEvery(std::string_view text, RunOptions& options) {
+RunOptions ParseCheckpointEvery(std::string_view text) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
@@ -46,79 +50,46 @@ void SetCheckpointEvery(std::string_view text, RunOptions& options) {
     throw UserError(
         StrCat("--checkpoint-every '", text, "' is neither steps (5000) nor a time (90s, 5m)"));
   }
+  RunOptions options;
   if (steps) options.checkpoint_steps = static_cast<std::int64_t>(value);
   if (time) options.checkpoint_seconds = unit == "m" ? 60.0 * value : value;
+  return options;
 }
 
-// Redrawn on a terminal, a line now and then elsewhere. Where stderr is gone, training goes on.
-class TrainProgress {
- public:
-  void Show(const RunProgress& progress) {
-    if (!terminal_ && progress.seconds < next_line_) return;
-    const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
-    std::string text =
-        fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
-    if (progress.evaluating) text += "  evaluating";
-    if (progress.steps_per_second) {
-      text += fmt::format("  training {:.0f} steps/s", *progress.steps_per_second);
-    }
-    if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
-    if (progress.last_eval_return) {
-      text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
-    }
-    if (progress.seconds_left) text += "  " + Duration(*progress.seconds_left) + " left";
-    if (terminal_) {
-      const std::size_t width = text.size();
-      text += std::string(shown_ > width ? shown_ - width : 0, ' ');
-      shown_ = width;
-      Write("\r" + text);
-    } else {
-      Write(text + "\n");
-      // at 1 s, 2 s, 4 s, ... 60 s, then every minute
-      next_line_ =
-          progress.seconds < 60.0 ? std::max(1.0, 2.0 * progress.seconds) : progress.seconds + 60.0;
-    }
+std::string Describe(const RunProgress& progress) {
+  const double share = static_cast<double>(progress.step) / static_cast<double>(progress.steps);
+  std::string text =
+      fmt::format("step {} of {} ({:.0f} %)", progress.step, progress.steps, 100.0 * share);
+  if (progress.evaluating) text += "  evaluating";
+  if (progress.steps_per_second) {
+    text += fmt::format("  training {:.0f} steps/s", *progress.steps_per_second);
   }
-  void Say(const std::string& text) {
-    Clear();
-    Write(text + "\n");
+  if (progress.last_return) text += fmt::format("  return {:.4g}", *progress.last_return);
+  if (progress.last_eval_return) {
+    text += fmt::format("  evaluation {:.4g}", *progress.last_eval_return);
   }
-  void Clear() {
-    if (terminal_ && shown_ > 0) Write("\r" + std::string(shown_, ' ') + "\r");
-    shown_ = 0;
-  }
+  if (progress.seconds_left) text += "  " + Duration(*progress.seconds_left) + " left";
+  return text;
+}
 
- private:
-  static void Write(const std::string& text) {
-    std::fputs(text.c_str(), stderr);
-    std::fflush(stderr);
-  }
-
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  std::size_t shown_ = 0;
-  double next_line_ = 1.0;
-};
-
-void Carry(RunDirectory& directory, const std::string& checkpoint_every, const Program& program) {
-  TrainProgress progress;
-  RunOptions options;
-  SetCheckpointEvery(checkpoint_every, options);
+void Carry(RunDirectory& directory, RunOptions options, const Program& program) {
+  LiveText display;
   RunProgress last;
   options.on_progress = [&](const RunProgress& now) {
     last = now;
-    progress.Show(now);
+    if (display.Due(now.seconds)) display.Show({Describe(now)});
   };
-  options.on_warning = [&](const std::string& text) { progress.Say(program.name + ": " + text); };
-  options.on_notice = [&progress](const std::string& text) { progress.Say(text); };
+  options.on_warning = [&](const std::string& text) { display.Say(program.name + ": " + text); };
+  options.on_notice = [&display](const std::string& text) { display.Say(text); };
   options.stop = StopRequested;
   InstallStopSignals();
-  Runner runner(directory, program.registries, options);
+  Runner runner(directory, program.registries, std::move(options));
   const std::string path = directory.path().string();
   if (runner.step() > 0 && runner.step() < directory.spec().steps) {
-    progress.Say(fmt::format("going on at step {}", runner.step()));
+    display.Say(fmt::format("going on at step {}", runner.step()));
   }
   const RunOutcome outcome = runner.Run();
-  progress.Clear();
+  display.Clear();
   switch (outcome) {
     case RunOutcome::kAlreadyFinished:
       fmt::print("{} has finished its {} steps; for more: {} resume {} --steps N\n", path,
@@ -133,15 +104,18 @@ void Carry(RunDirectory& directory, const std::string& checkpoint_every, const P
           path);
       return;
     case RunOutcome::kInterrupted:
-      progress.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
-                               runner.step(), program.name, path));
+      display.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
+                              runner.step(), program.name, path));
       throw ExitRequest{kInterrupted};
   }
 }
 
-void RunTrain(TrainOptions options, const Program& program) {
-  RunOptions unused;
-  SetCheckpointEvery(options.checkpoint_every, unused);  // mistakes before anything is made
+void RunTrain(TrainOptions& options, const Program& program) {
+  RunOptions how = ParseCheckpointEvery(options.checkpoint_every);
+  options.spec.env = options.env;
+  options.spec.env_settings = options.env_settings;
+  options.spec.agent = options.agent;
+  options.spec.agent_settings = options.settings;
   std::string init;
   if (options.unaligned && options.init.empty()) {
     throw UserError("--unaligned says how to take --init, which is missing");
@@ -155,50 +129,27 @@ void RunTrain(TrainOptions options, const Program& program) {
   if (options.run.empty())
     options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);
   RunDirectory directory = RunDirectory::Create(options.run, spec, program.registries, init);
-  Carry(directory, options.checkpoint_every, program);
+  Carry(directory, std::move(how), program);
 }
 
 void RunResume(const ResumeOptions& options, const Program& program) {
+  RunOptions how = ParseCheckpointEvery(options.checkpoint_every);
   RunDirectory directory = RunDirectory::OpenForWriting(options.run);
   if (options.steps > 0 && options.steps != directory.spec().steps) {
     directory.SetSteps(options.steps, program.registries);
   }
-  Carry(directory, options.checkpoint_every, program);
+  Carry(directory, std::move(how), program);
 }
-
-constexpr const char* kCheckpointHelp =
-    "Steps (5000) or time (90s, 5m) between checkpoints (default 300s)";
 
 }  // namespace
 
 void AddTrain(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("train", "Train an agent in an environment");
-  command->footer(
+  CLI::App* train = AddCommand(app, program, "train", "Train an agent in an environment", RunTrain);
+  train->get_option("--steps")->required();
+  train->footer(
       "Ctrl-C writes a checkpoint and stops; the command resume goes on with the same results.\n"
       "The commands agents and envs list what there is, config AGENT its settings.");
-  const auto options = std::make_shared<TrainOptions>();
-  command->add_option("--env", options->spec.env, "Environment")->required();
-  command->add_option("--agent", options->spec.agent, "Agent")->required();
-  command->add_option("--run", options->run, "Directory (default runs/ENV/AGENT/SEED)");
-  command->add_option("--init", options->init,
-                      "Branch (pretrain --out) that the critic starts from");
-  command->add_flag("--unaligned", options->unaligned, "Take a branch of another lift (a control)");
-  AddSettings(*command, options->spec.agent_settings, "key=value: setting of the agent");
-  AddSettings(*command, options->spec.env_settings, "key=value: option of the env", "--env-set");
-  AddFieldOptions(*command, std::shared_ptr<RunSpec>(options, &options->spec));
-  command->get_option("--steps")->required();
-  command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
-  command->callback([options, &program] { RunTrain(*options, program); });
-}
-
-void AddResume(CLI::App& app, const Program& program) {
-  CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
-  const auto options = std::make_shared<ResumeOptions>();
-  command->add_option("DIR", options->run, "Directory of the run")->required();
-  command->add_option("--steps", options->steps, "A new budget of environment steps")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--checkpoint-every", options->checkpoint_every, kCheckpointHelp);
-  command->callback([options, &program] { RunResume(*options, program); });
+  AddCommand(app, program, "resume", "Go on with a run that was stopped or killed", RunResume);
 }
 
 }  // namespace msrl::cli

@@ -143,14 +143,14 @@ TEST(CriticValue, IsFirstOrderAdditive) {
   for (const CriticValue& value : values) pointers.push_back(&value);
   const ValueTheoryReport report = StudyValues(pointers, prefixes, increments);
   EXPECT_EQ(report.states, std::ssize(states));
-  EXPECT_NEAR(report.first_order_slope_median, 2.0, 0.1);
-  EXPECT_NEAR(report.additivity_slope_median, 2.0, 0.1);
+  EXPECT_NEAR(report.first_order.slope_median, 2.0, 0.1);
+  EXPECT_NEAR(report.additivity.slope_median, 2.0, 0.1);
   ASSERT_EQ(report.factors.size(), 10u);
   EXPECT_EQ(report.factors[0], 0.25);
   EXPECT_EQ(report.factors[9], 0.25 / 512.0);
   for (std::size_t k = 1; k < 10; ++k) {
-    EXPECT_LT(report.first_order_errors[k], 0.5 * report.first_order_errors[k - 1]);
-    EXPECT_LT(report.additivity_errors[k], 0.5 * report.additivity_errors[k - 1]);
+    EXPECT_LT(report.first_order.median_errors[k], 0.5 * report.first_order.median_errors[k - 1]);
+    EXPECT_LT(report.additivity.median_errors[k], 0.5 * report.additivity.median_errors[k - 1]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/core/symmetric_eigen.h"
@@ -74,6 +75,25 @@ double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+// At least one curve, all of the same ladder.
+ErrorSummary Summarise(const std::vector<ErrorCurve>& curves) {
+  ErrorSummary summary;
+  std::vector<double> slopes;
+  for (const ErrorCurve& curve : curves) {
+    if (curve.slope) slopes.push_back(*curve.slope);
+    summary.exact += curve.exact ? 1 : 0;
+  }
+  for (std::size_t k = 0; k < curves[0].error.size(); ++k) {
+    std::vector<double> errors;
+    for (const ErrorCurve& curve : curves) errors.push_back(curve.error[k]);
+    summary.median_errors.push_back(Quantile(std::move(errors), 0.5));
+  }
+  summary.curves = static_cast<int>(slopes.size());
+  summary.slope_median = Quantile(slopes, 0.5);
+  summary.slope_low = Quantile(slopes, 0.1);
+  return summary;
 }
 
 }  // namespace
@@ -218,9 +238,7 @@ ValueTheoryReport StudyValues(std::span<const MatrixValue* const> values,
   ValueTheoryReport report;
   report.states = static_cast<int>(prefixes.size());
   report.increment_rank = span.rank();
-  std::vector<double> first_order, additivity;
-  const auto rungs = static_cast<std::size_t>(ladder.rungs);
-  std::vector<std::vector<double>> first_order_errors(rungs), additivity_errors(rungs);
+  std::vector<ErrorCurve> first_order, additivity;
   double error = 0.0;
   double change = 0.0;
   int same_sign = 0;
@@ -229,17 +247,9 @@ ValueTheoryReport StudyValues(std::span<const MatrixValue* const> values,
     const SegmentMatrix& z = prefixes[i];
     const SegmentMatrix& h = increments[i];
     const MatrixValue& value = *values[i];
-    const ErrorCurve linear = FirstOrderError(value, z, h, ladder);
-    if (linear.slope) first_order.push_back(*linear.slope);
-    report.first_order_exact += linear.exact ? 1 : 0;
-    const ErrorCurve sums =
-        AdditivityError(value, z, h, increments[(i + 1) % increments.size()], ladder);
-    if (sums.slope) additivity.push_back(*sums.slope);
-    report.additivity_exact += sums.exact ? 1 : 0;
-    for (std::size_t k = 0; k < rungs; ++k) {
-      first_order_errors[k].push_back(linear.error[k]);
-      additivity_errors[k].push_back(sums.error[k]);
-    }
+    first_order.push_back(FirstOrderError(value, z, h, ladder));
+    additivity.push_back(
+        AdditivityError(value, z, h, increments[(i + 1) % increments.size()], ladder));
 
     const SegmentMatrix gradient = value.Gradient(z);
     const double foretold = gradient.Inner(h);
@@ -256,17 +266,9 @@ ValueTheoryReport StudyValues(std::span<const MatrixValue* const> values,
       report.gradient_share_in_span += share * share / n;
     }
   }
-  for (std::size_t k = 0; k < rungs; ++k) {
-    report.factors.push_back(std::ldexp(ladder.first, -static_cast<int>(k)));
-    report.first_order_errors.push_back(Quantile(first_order_errors[k], 0.5));
-    report.additivity_errors.push_back(Quantile(additivity_errors[k], 0.5));
-  }
-  report.first_order_curves = static_cast<int>(first_order.size());
-  report.first_order_slope_median = Quantile(first_order, 0.5);
-  report.first_order_slope_low = Quantile(first_order, 0.1);
-  report.additivity_curves = static_cast<int>(additivity.size());
-  report.additivity_slope_median = Quantile(additivity, 0.5);
-  report.additivity_slope_low = Quantile(additivity, 0.1);
+  for (int k = 0; k < ladder.rungs; ++k) report.factors.push_back(std::ldexp(ladder.first, -k));
+  report.first_order = Summarise(first_order);
+  report.additivity = Summarise(additivity);
   report.first_order_relative_error = change > 0.0 ? error / change : 0.0;
   report.sign_agreement = same_sign / n;
   return report;

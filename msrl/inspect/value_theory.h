@@ -100,22 +100,21 @@ class IncrementSpan {
   Eigen::VectorXd energies_;  // of the increments along each
 };
 
+// The curves of many states.
+struct ErrorSummary {
+  std::vector<double> median_errors;  // rung by rung
+  int curves = 0;                     // that have a slope
+  double slope_median = 0.0;
+  double slope_low = 0.0;  // tenth percentile
+  int exact = 0;           // curves of mere rounding
+};
+
 // Figures over many states; what `inspect` prints.
 struct ValueTheoryReport {
   int states = 0;
-  // rung by rung: the factor e, and the median errors of increments times e
-  std::vector<double> factors;
-  std::vector<double> first_order_errors;
-  std::vector<double> additivity_errors;
-  // slopes of the error curves that have one
-  int first_order_curves = 0;
-  double first_order_slope_median = 0.0;
-  double first_order_slope_low = 0.0;  // tenth percentile
-  int first_order_exact = 0;
-  int additivity_curves = 0;
-  double additivity_slope_median = 0.0;
-  double additivity_slope_low = 0.0;
-  int additivity_exact = 0;
+  std::vector<double> factors;  // rung by rung: what the increments are multiplied by
+  ErrorSummary first_order;
+  ErrorSummary additivity;
   // For whole increments, beyond the theorem: sum |error| / sum |V(Z + H) - V(Z)|.
   double first_order_relative_error = 0.0;
   // <W, H> against V(Z + H) - V(Z) of whole increments: share of equal signs.

@@ -212,18 +212,18 @@ TEST(BranchValue, IsFirstOrderAdditive) {
     const BranchValue value(MakeBranch(2, layer_norm), MatrixFeatures(CompactLift()));
     const ValueTheoryReport report = StudyValue(value, play.prefixes, play.increments);
     std::cout << (layer_norm ? "with" : "without") << " layer norm: slopes "
-              << report.first_order_slope_median << " (low " << report.first_order_slope_low
-              << ") and " << report.additivity_slope_median << " (low "
-              << report.additivity_slope_low << "), whole steps off by "
+              << report.first_order.slope_median << " (low " << report.first_order.slope_low
+              << ") and " << report.additivity.slope_median << " (low "
+              << report.additivity.slope_low << "), whole steps off by "
               << report.first_order_relative_error << ", signs equal " << report.sign_agreement
               << ", rank " << report.increment_rank << ", null " << report.null_share
               << ", W in span " << report.gradient_share_in_span << "\n";
     EXPECT_EQ(report.states, std::ssize(play.prefixes));
-    EXPECT_GT(report.first_order_curves + report.first_order_exact, report.states * 9 / 10);
-    EXPECT_NEAR(report.first_order_slope_median, 2.0, 0.1);
-    EXPECT_NEAR(report.additivity_slope_median, 2.0, 0.1);
-    EXPECT_GT(report.first_order_slope_low, 1.5);
-    EXPECT_GT(report.additivity_slope_low, 1.5);
+    EXPECT_GT(report.first_order.curves + report.first_order.exact, report.states * 9 / 10);
+    EXPECT_NEAR(report.first_order.slope_median, 2.0, 0.1);
+    EXPECT_NEAR(report.additivity.slope_median, 2.0, 0.1);
+    EXPECT_GT(report.first_order.slope_low, 1.5);
+    EXPECT_GT(report.additivity.slope_low, 1.5);
     EXPECT_GT(report.gradient_norm, 0.0);
     EXPECT_GT(report.null_share, 0.0);
     EXPECT_LT(report.null_share, 1.0);
@@ -238,9 +238,9 @@ TEST(StudyValue, OfALinearValue) {
   const OfLinear linear(
       a, [](double x) { return x; }, [](double) { return 1.0; });
   const ValueTheoryReport report = StudyValue(linear, play.prefixes, play.increments);
-  EXPECT_EQ(report.first_order_exact, report.states);
-  EXPECT_EQ(report.additivity_exact, report.states);
-  EXPECT_EQ(report.first_order_curves, 0);
+  EXPECT_EQ(report.first_order.exact, report.states);
+  EXPECT_EQ(report.additivity.exact, report.states);
+  EXPECT_EQ(report.first_order.curves, 0);
   EXPECT_LT(report.first_order_relative_error, 1e-9);
   EXPECT_EQ(report.sign_agreement, 1.0);
   EXPECT_NEAR(report.gradient_norm, a.Norm(), 1e-9 * a.Norm());
