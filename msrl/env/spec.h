@@ -63,8 +63,10 @@ struct EnvSpec {
 //   0,1 where am I          position relative to the episode's start or the arena's centre
 //   2,3 where is the goal   goal - position; target velocity - velocity in velocity tasks
 //   4,5 how do I move       velocity or last displacement, about 1 at a typical speed
-//   6   posture             sine of heading or elbow, tilt
-//   7   contact             1 within the goal's radius; progress of a key-door task
+//   6   posture             sine of heading or elbow, signed tilt (0 upright)
+//   7   contact             1 within the goal's radius, 0 without a goal; progress of a key-door
+//   task
+// What balances in a plane has -(how near a fall) in slot 1.
 // Environments divide by their own units (EnvSpec::geometry_unit) so that a typical magnitude is 1;
 // hence the scales here are 1, and all environments have the same LiftId.
 const std::vector<GeometrySlot>& AlignedSlots();

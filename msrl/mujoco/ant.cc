@@ -70,10 +70,6 @@ Ant::Ant(Setup setup, const MujocoConfig& config)
     throw UserError(
         StrCat(spec_.id, ": the model has ", model().nbody - 1, " bodies, an ant has ", kBodies));
   }
-  for (int i = 0; i < 4; ++i) {
-    feet_[static_cast<std::size_t>(i)] =
-        RequireId(model(), mjOBJ_GEOM, StrCat("foot", i + 1).c_str());
-  }
 }
 
 void Ant::Draw(Rng& rng, std::span<double> qpos, std::span<double> qvel) {
@@ -113,13 +109,9 @@ double* Ant::ShowBody() {
   return o;
 }
 
-double Ant::UpVector() const {
+double Ant::Tilt() const {
   const auto q = qpos();
-  return 1.0 - 2.0 * (q[4] * q[4] + q[5] * q[5]);
-}
-
-bool Ant::AnyFootTouches() const {
-  return std::any_of(feet_.begin(), feet_.end(), [this](int foot) { return Touches(foot); });
+  return 2.0 * (q[4] * q[6] + q[3] * q[5]);
 }
 
 void Ant::Show() {
@@ -132,8 +124,8 @@ void Ant::Show() {
                InUnits(-v[1], kSpeedUnit),
                InUnits(v[0], kSpeedUnit),
                InUnits(v[1], kSpeedUnit),
-               UpVector(),
-               AnyFootTouches() ? 1.0 : 0.0};
+               Tilt(),
+               0.0};
 }
 
 }  // namespace msrl

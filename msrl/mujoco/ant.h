@@ -2,8 +2,6 @@
 #ifndef MSRL_MUJOCO_ANT_H_
 #define MSRL_MUJOCO_ANT_H_
 
-#include <array>
-
 #include "msrl/mujoco/mujoco_env.h"
 
 namespace msrl {
@@ -20,8 +18,7 @@ class Ant : public MujocoEnv {
 
   // Writes the ant's part of the observation, returns its end.
   double* ShowBody();
-  double UpVector() const;  // z of the torso's own z axis
-  bool AnyFootTouches() const;
+  double Tilt() const;  // x of the torso's own z axis: 0 upright, signed
 
   static constexpr double kSpeedUnit = 2.0;  // m/s
   static constexpr ModelSizes kSizes = {.nq = 15, .nv = 14, .nu = 8};
@@ -36,7 +33,6 @@ class Ant : public MujocoEnv {
 
   bool is_v4_;
   int torso_;
-  std::array<int, 4> feet_{};
 };
 
 }  // namespace msrl

@@ -67,17 +67,19 @@ class AntMaze : public Ant {
   std::optional<GoalMark> goal_mark() const override {
     return GoalMark{memory()[kGoalX], memory()[kGoalY], kGoalRadius};
   }
-  // Entries of memory(): the goal, and how many goals this episode has drawn.
-  enum Memory { kGoalX, kGoalY, kGoalsDrawn, kMemorySize };
+  // Entries of memory(): the goal, how many goals this episode has drawn, where the torso was, and
+  // its smoothed velocity.
+  enum Memory { kGoalX, kGoalY, kGoalsDrawn, kLastX, kLastY, kMotionX, kMotionY, kMemorySize };
 
  private:
   static Setup MakeSetup(const std::string& maze, const AntMazeConfig& config);
   void Draw(Rng& rng, std::span<double> qpos, std::span<double> qvel) override;
-  void Begun() override {}
+  void Begun() override;
   Outcome Judge(std::span<const double> control) override;
   void Show() override;
   double Distance() const;
   void DrawGoal(Rng& rng);
+  void SmoothMotion();
 
   AntMazeConfig config_;
   Maze maze_;

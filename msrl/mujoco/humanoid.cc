@@ -98,8 +98,6 @@ Humanoid::Humanoid(HumanoidTask task, const MujocoConfig& config)
     throw UserError(StrCat(spec_.id, ": the model has ", model().nbody - 1,
                            " bodies, a humanoid has ", kBodies));
   }
-  feet_ = {RequireId(model(), mjOBJ_GEOM, "right_foot"),
-           RequireId(model(), mjOBJ_GEOM, "left_foot")};
 }
 
 void Humanoid::Draw(Rng& rng, std::span<double> qpos, std::span<double> qvel) {
@@ -187,8 +185,8 @@ void Humanoid::Show() {
                InUnits(memory()[kTargetY] - memory()[kSpeedY], speed),
                InUnits(memory()[kSpeedX], speed),
                InUnits(memory()[kSpeedY], speed),
-               1.0 - 2.0 * (q[4] * q[4] + q[5] * q[5]),
-               Touches(feet_[0]) || Touches(feet_[1]) ? 1.0 : 0.0};
+               2.0 * (q[4] * q[6] + q[3] * q[5]),
+               0.0};
 }
 
 std::optional<bool> Humanoid::Success() const {

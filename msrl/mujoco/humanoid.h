@@ -48,7 +48,6 @@ class Humanoid : public MujocoEnv {
 
   HumanoidTask task_;
   bool is_v4_;
-  std::array<int, 2> feet_{};
 };
 
 }  // namespace msrl

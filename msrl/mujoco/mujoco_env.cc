@@ -12,7 +12,6 @@ namespace {
 
 // MuJoCo's own bound on positions, velocities and accelerations (mjMAXVAL).
 constexpr double kLargest = 1e10;
-constexpr double kTouchDistance = 1e-3;  // m
 
 struct Watch {
   mjtWarning warning;
@@ -110,16 +109,6 @@ bool MujocoEnv::Diverged() {
   if (what == nullptr) return false;
   fault_ = StrCat("the simulation diverged: a ", what, " is not finite or beyond 1e10");
   return true;
-}
-
-bool MujocoEnv::Touches(int geom) const {
-  for (int i = 0; i < data_->ncon; ++i) {
-    const mjContact& contact = data_->contact[i];
-    if ((contact.geom1 == geom || contact.geom2 == geom) && contact.dist < kTouchDistance) {
-      return true;
-    }
-  }
-  return false;
 }
 
 double MujocoEnv::InUnits(double value, double unit) const {

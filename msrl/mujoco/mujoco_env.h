@@ -95,8 +95,6 @@ class MujocoEnv : public EnvBase {
     return {data_->qvel, static_cast<std::size_t>(model_->nv)};
   }
   const double* body_position(int body) const { return data_->xpos + 3 * body; }
-  // Whether the geom has a contact that presses (or nearly).
-  bool Touches(int geom) const;
   // value / unit, kept within the geometry bound.
   double InUnits(double value, double unit) const;
 

@@ -18,8 +18,9 @@ constexpr double kStartNoise = 0.005;
 // Units and targets of the geometry.
 constexpr double kLength = 2.0;        // m
 constexpr double kHeight = 1.25;       // m
-constexpr double kSpeedUnit = 2.0;     // m/s
+constexpr double kSpeedUnit = 3.0;     // m/s
 constexpr double kNominalSpeed = 3.0;  // m/s, what kRun and kTerrain aim at in slot 2
+constexpr double kFallTilt = 0.6;  // rad, where a balancing source falls: the limits here map to it
 
 constexpr double kSpeedTolerance = 0.2;  // of the target speed, for success
 constexpr double kGoalRadius = 0.3;      // m
@@ -105,7 +106,7 @@ MujocoEnv::Setup PlanarWalker::MakeSetup(PlanarRobot robot, PlanarTask task,
   spec.reward_low = -std::numeric_limits<double>::infinity();
   spec.reward_high = std::numeric_limits<double>::infinity();
   spec.reward_scale = 3.0;
-  spec.geometry_unit = {kLength, kHeight, kSpeedUnit, 1, kSpeedUnit, kSpeedUnit, 1, 1};
+  spec.geometry_unit = {kLength, 1, kSpeedUnit, 1, kSpeedUnit, 1, 1, 1};
   if (task == PlanarTask::kGoal) spec.geometry_unit[2] = kLength;
   spec.observation_bound = 100.0;
   spec.has_success = task == PlanarTask::kVelocity || task == PlanarTask::kGoal;
@@ -122,8 +123,6 @@ PlanarWalker::PlanarWalker(PlanarRobot robot, PlanarTask task, const MujocoConfi
       robot_(robot),
       task_(task),
       is_v4_(config.is_v4()) {
-  feet_[0] = RequireId(model(), mjOBJ_GEOM, "foot");
-  feet_[1] = robot == PlanarRobot::kHopper ? feet_[0] : RequireId(model(), mjOBJ_GEOM, "left_foot");
   if (task == PlanarTask::kTerrain && model().nmocap != kBoxes) {
     throw UserError(StrCat(spec_.id, ": the model has ", model().nmocap,
                            " mocap bodies, the terrain needs ", kBoxes));
@@ -217,14 +216,19 @@ void PlanarWalker::Show() {
   } else if (task_ == PlanarTask::kTerrain) {
     for (int i = 1; i <= kProbes; ++i) *o++ = GroundHeight(q[0] + i * kProbeDistance);
   }
+  // how far from a fall, as if all of it were tilt
+  const RobotFacts& facts = Facts(robot_);
+  const double tilt = kFallTilt * q[2] / facts.largest_pitch;
+  const double drop = kFallTilt * (kHeight - q[1]) / (kHeight - facts.lowest);
+  const bool at_goal = task_ == PlanarTask::kGoal && std::abs(target - q[0]) < kGoalRadius;
   geometry_ = {InUnits(q[0] - memory()[kStartX], kLength),
-               InUnits(q[1], kHeight),
+               -std::min(std::max(std::abs(tilt), drop), 1.0),
                goal,
                0.0,
                InUnits(v[0], kSpeedUnit),
-               InUnits(v[1], kSpeedUnit),
-               std::sin(q[2]),
-               Touches(feet_[0]) || Touches(feet_[1]) ? 1.0 : 0.0};
+               0.0,
+               std::sin(std::clamp(tilt, -1.0, 1.0)),
+               at_goal ? 1.0 : 0.0};
 }
 
 std::optional<bool> PlanarWalker::Success() const {

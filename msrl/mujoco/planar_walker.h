@@ -43,7 +43,6 @@ class PlanarWalker : public MujocoEnv {
   PlanarRobot robot_;
   PlanarTask task_;
   bool is_v4_;
-  std::array<int, 2> feet_{};
 };
 
 }  // namespace msrl

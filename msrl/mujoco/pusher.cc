@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kLength = 0.2;               // m, unit of length on the table
 constexpr double kSpeed = 0.2;                // m/s, unit of the puck's speed
-constexpr double kHandReach = 0.5;            // m, from where the hand counts as near the puck
 constexpr double kCentre[2] = {0.45, -0.05};  // where puck and goal are at offset 0
 constexpr double kPostHeight = -0.275;        // the puck's
 
@@ -151,7 +150,7 @@ void Pusher::Show() {
                InUnits(qvel()[8], kSpeed),
                InUnits(qvel()[7], kSpeed),
                std::sin(qpos()[3]),
-               1.0 - std::min(memory()[kHandDistance] / kHandReach, 1.0)};
+               memory()[kTableDistance] < kSuccessRadius ? 1.0 : 0.0};
 }
 
 std::optional<bool> Pusher::Success() const {
