@@ -210,6 +210,7 @@ void MlpFunction::Init(std::span<float> parameters, Rng& rng, const MlpInit& ini
         for (float& w : weight.reshaped()) w = static_cast<float>(rng.Uniform(-bound, bound));
         for (float& b : bias) b = static_cast<float>(rng.Uniform(-bound, bound));
       }
+      if (last) bias.array() += static_cast<float>(init.last_bias);
       if (layer.scale != 0) {
         std::fill_n(base + layer.scale, layer.out, 1.0F);
         std::fill_n(base + layer.shift, layer.out, 0.0F);

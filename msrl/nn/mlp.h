@@ -71,6 +71,7 @@ struct MlpInit {
   InitKind kind = InitKind::kUniform;
   double gain = 1.4142135623730951;  // of orthogonal hidden layers
   double last_scale = 1.0;           // multiplies the last layer (orthogonal: is its gain)
+  double last_bias = 0.0;            // added to the last layer's biases
 };
 
 // {first, ..., first + count - 1} of an ensemble.

@@ -71,7 +71,8 @@ Critic::Critic(const CriticSizes& sizes, const std::optional<BranchSettings>& br
 }
 
 void Critic::Init(Rng& rng) {
-  residual_.Init(rng, {.last_scale = branch_ ? settings_->residual_scale : 1.0});
+  residual_.Init(rng, {.last_scale = branch_ ? settings_->residual_scale : 1.0,
+                       .last_bias = sizes_.initial_value});
   residual_target_ = residual_;
   if (!branch_) return;
   branch_->Init(rng);

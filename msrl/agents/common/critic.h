@@ -37,6 +37,7 @@ struct CriticSizes {
   std::vector<int> hidden;
   bool layer_norm = false;
   int batch = 0;
+  double initial_value = 0.0;  // added to every Q at the start
 };
 
 class Critic {

@@ -22,6 +22,7 @@ struct OffPolicyConfig {
   double gamma = 0.99;
   double tau = 0.005;
   bool critic_layer_norm = false;
+  double initial_value = 0.0;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -37,6 +38,8 @@ struct OffPolicyConfig {
     visit("tau", tau, "share of the network in its target at every target update",
           Between(0, 1).OpenBelow());
     visit("critic_layer_norm", critic_layer_norm, "normalise the hidden layers of the critics");
+    visit("initial_value", initial_value, "added to every Q before anything is learned",
+          AnyNumber());
   }
 };
 

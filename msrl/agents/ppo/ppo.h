@@ -28,6 +28,7 @@ struct PpoConfig {
   double max_gradient_norm = 0.5;
   bool normalize_observations = true;
   bool normalize_rewards = true;
+  double initial_value = 0.0;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -49,6 +50,8 @@ struct PpoConfig {
           Positive());
     visit("normalize_observations", normalize_observations, "by running mean and deviation");
     visit("normalize_rewards", normalize_rewards, "by the deviation of the running return");
+    visit("initial_value", initial_value, "added to every value before anything is learned",
+          AnyNumber());
   }
 };
 
