@@ -345,6 +345,20 @@ TEST_F(CliTest, CollectsDescribesAndPretrains) {
     EXPECT_EQ(controlled.exit_code, 0) << controlled.err;
     EXPECT_NE(controlled.out.find(control), std::string::npos);
   }
+
+  // what such a branch has to offer
+  const std::string probe = "probe four-rooms-sparse " +
+                            (folder_ / "branch-7.safetensors").string() +
+                            " --steps 300 --episodes 1 --candidates 2 --horizon 1";
+  const Outcome probed = Run(probe);
+  ASSERT_EQ(probed.exit_code, 0) << probed.err;
+  for (const char* text : {"F follows progress", "amplitude", "branch+rewards", "distance"}) {
+    EXPECT_NE(probed.out.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(Run(probe).out, probed.out);
+  ExpectUserError(probe + " --horizon 0", "horizon");
+  ExpectUserError("probe four-rooms-sparse " + train, train);
+  ExpectUserError("probe nowhere " + branch, "nowhere");
 }
 
 TEST_F(CliTest, CriticValuesAndAblatedLiftsGoFromPretrainingToTraining) {
