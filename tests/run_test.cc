@@ -419,7 +419,7 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   ExpectMistake(train("msrl", {"--init", Dir("cut.safetensors")}), "cut.safetensors");
   ExpectMistake(train("msrl", {"--init", Dir("none.safetensors")}), "No such file");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "branch_width=8"}), "of width 16");
-  ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false"}), "without the matrix");
+  ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false", "--set", "plan=off"}), "without the matrix");
   ExpectMistake(train("msrl", {"--unaligned"}), "--unaligned says how to take --init");
   for (const char* agent : {"sac", "td3", "ppo", "random"}) {
     ExpectMistake(train(agent, {"--init", branch}),
@@ -520,7 +520,7 @@ TEST_F(RunCommandTest, InspectShowsWhatTheCriticMakesOfMatrices) {
     const Arguments more{"--set", setting};
     EXPECT_EQ(Run(With(Train("four-rooms-sparse", "msrl", 200, name), more)), 0) << Err();
   };
-  without("no-library", "library=false");
+  without("no-library", "plan=off");
   ASSERT_EQ(Run({"inspect", Dir("no-library"), "--json"}), 0) << Err();
   EXPECT_FALSE(nlohmann::json::parse(Out()).contains("library"));
 

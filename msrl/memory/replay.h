@@ -155,6 +155,9 @@ class Replay {
   // psi (of size lift.m) of the step at a row for which IsStep, bit for bit.
   void RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const;
 
+  // The geometry of a row, if the replay keeps matrices.
+  std::span<const double> geometry(std::int64_t row) const { return geometry_.Row(Slot(row)); }
+
   // Bytes reserved for features and matrices.
   std::int64_t MatrixBytes() const;
 

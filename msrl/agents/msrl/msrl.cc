@@ -4,14 +4,13 @@
 #include <cmath>
 #include <utility>
 
-#include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/core/check.h"
 #include "msrl/env/spec.h"
 
 namespace msrl {
 namespace {
 
-enum Metric : std::size_t { kPredictor, kAmplitude };
+enum Metric : std::size_t { kPredictor, kAmplitude, kFall, kReturn, kPlanned };
 
 double Rounded(double value) { return std::round(1e3 * value) / 1e3; }
 
@@ -31,13 +30,24 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
 }
 
 Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
-           std::uint64_t seed)
+           double gamma, std::uint64_t seed)
     : settings_(RequireInRange(settings)),
       base_(std::move(base)),
-      metrics_({"transfer/predictor", "transfer/amplitude"}) {
-  if (!settings.planner.library) return;
-  planner_.emplace(spec, settings.planner, CompactLift(settings.lift),
-                   MatrixFeatureOptions::Of(settings.features), settings.matrix, seed);
+      contest_(settings.plan_trials),
+      metrics_({"transfer/predictor", "transfer/amplitude", "transfer/fall", "transfer/return",
+                "plan/leads"}) {
+  const Lift::Ptr lift = CompactLift(settings.lift);
+  const auto features = MatrixFeatureOptions::Of(settings.features);
+  if (settings.plans_with_library()) {
+    planner_.emplace(spec, settings.planner, lift, features, settings.matrix, seed);
+  }
+  if (settings.plans_with_model()) {
+    if (!settings.matrix) {
+      throw UserError(StrCat("plan=", EnumName(settings.plan),
+                             " composes futures onto the matrix: it needs matrix=true"));
+    }
+    model_.emplace(spec, settings.model, lift, features, settings.matrix, gamma, seed);
+  }
 }
 
 std::vector<std::string> SettingsForBranch(const ArtefactHeader& header) {
@@ -53,40 +63,88 @@ void Msrl::Initialise(const Artefact& artefact) {
   ValueBranch loaded =
       ValueBranch::From(artefact, branch->lift->id(),
                         settings_.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
+  if (settings_.source == SourceRole::kDistance) {
+    throw UserError(
+        StrCat("source=distance takes nothing over: it can't start from ", artefact.source()));
+  }
   if (settings_.init_mode == InitMode::kRandom) return;
   loaded.Rescale(settings_.branch_scale, 0.0);
   base_->critic().InitBranch(loaded);
+  if (model_) model_->SetSource(loaded);
   took_over_ = true;
 }
 
+void MsrlCarry::Begin() {
+  if (library) library->Begin();
+  decided = planned = counts = false;
+  earned = 0.0;
+}
+
+void MsrlCarry::Visit(const Archive& state) {
+  if (!contested) return;
+  state.Bool("decided", decided);
+  state.Bool("planned", planned);
+  state.Bool("counts", counts);
+  state.Double("earned", earned);
+}
+
 std::unique_ptr<Carry> Msrl::MakeCarry() const {
-  if (planner_) return planner_->MakePlan();
-  return Agent::MakeCarry();
+  auto carry = std::make_unique<MsrlCarry>();
+  carry->contested = model_.has_value();
+  if (planner_) carry->library = planner_->MakePlan();
+  return carry;
+}
+
+// While learning, an episode is played one way from the first choice of the policy on.
+bool Msrl::PlansThisTurn(const Turn& turn, ActMode mode) const {
+  if (!model_ || !model_->ready()) return false;
+  if (mode == ActMode::kEvaluate) return contest_.planning_leads();
+  auto& carry = CarryAs<MsrlCarry>(turn.carry);
+  if (!carry.decided) {
+    carry.decided = true;
+    carry.planned = turn.rng.Bernoulli(contest_.planned_share());
+    carry.counts = turn.situation.step == 0;
+  }
+  return carry.planned;
 }
 
 void Msrl::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   std::array<bool, kMaxTurns> by_policy{};
   base_->Choose(turns, mode, std::span(by_policy).first(turns.size()));
   const Lookahead lookahead = settings_.planner.lookahead;
-  const bool wanted = lookahead == Lookahead::kAlways ||
-                      (lookahead == Lookahead::kTraining && mode == ActMode::kExplore);
-  if (!planner_ || !wanted) return;
+  const bool look = planner_ && (lookahead == Lookahead::kAlways ||
+                                 (lookahead == Lookahead::kTraining && mode == ActMode::kExplore));
+  if (!look && !model_) return;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     if (!by_policy[i]) continue;
-    planner_->Improve(turns[i].situation, mode == ActMode::kExplore, *base_,
-                      CarryAs<Plan>(turns[i].carry), turns[i].out);
+    const Turn& turn = turns[i];
+    if (look) {
+      planner_->Improve(turn.situation, mode == ActMode::kExplore, *base_,
+                        *CarryAs<MsrlCarry>(turn.carry).library, turn.rng, turn.out);
+    }
+    // the library proposes, the model disposes
+    if (PlansThisTurn(turn, mode)) {
+      model_->Improve(turn.situation, mode, *base_, turn.rng, turn.out);
+    }
   }
 }
 
 void Msrl::Observe(const Experience& experience, Carry& carry) {
   base_->Observe(experience, carry);
-  if (planner_) planner_->Observe(experience, CarryAs<Plan>(carry));
+  auto& own = CarryAs<MsrlCarry>(carry);
+  if (planner_) planner_->Observe(experience, *own.library);
+  if (!own.decided) return;
+  own.earned += experience.scaled_reward;
+  if (!own.counts || !(experience.terminated || experience.truncated)) return;
+  contest_.Note(own.planned, own.earned);
+  metrics_.Add(kPlanned, contest_.planning_leads() ? 1.0 : 0.0);
 }
 
 void Msrl::Update() {
   if (base_->memory().WarmUpEnds() && base_->critic().has_branch()) JudgeBranch();
   base_->Update();
   if (planner_) planner_->Update();
+  if (model_ && !base_->memory().IsWarmingUp()) model_->Update(base_->memory().replay());
 }
 
 // What F says about the random steps, and how loudly: the last moment before it begins to learn.
@@ -95,16 +153,60 @@ void Msrl::JudgeBranch() {
   const TransferPredictor predictor = PredictTransfer(critic.branch(), base_->memory().replay());
   metrics_.Add(kPredictor, predictor.correlation);
   metrics_.Add(kAmplitude, predictor.amplitude);
-  notice_ = StrCat("transfer predictor over ", predictor.pairs,
-                   " pairs of random steps: F follows "
-                   "progress with correlation ",
-                   Rounded(predictor.correlation), ", amplitude ", Rounded(predictor.amplitude));
+  metrics_.Add(kReturn, predictor.return_correlation);
+  notice_ =
+      StrCat("transfer predictor over ", predictor.pairs,
+             " pairs of random steps: F follows progress with correlation ",
+             Rounded(predictor.correlation), ", the return with ",
+             Rounded(predictor.return_correlation), ", amplitude ", Rounded(predictor.amplitude));
+  if (predictor.ends > 0) {
+    metrics_.Add(kFall, predictor.fall);
+    notice_ += StrCat(", changes by ", Rounded(predictor.fall), " amplitudes before an end (",
+                      predictor.ends, " ends)");
+  }
+  if (model_ && settings_.source == SourceRole::kDistance) {
+    const double wanted = settings_.model.source_amplitude;
+    const double natural = predictor.distance_amplitude;
+    model_->SetDistance(wanted > 0.0 && natural > 0.0 ? wanted / natural : 1.0);
+  }
+  if (!took_over_ || predictor.amplitude == 0.0) return;
+
   const double limit = settings_.max_amplitude;
-  if (!took_over_ || limit == 0.0 || predictor.amplitude <= limit) return;
-  ValueBranch scaled = critic.branch();
-  scaled.Rescale(limit / predictor.amplitude, 0.0);
-  critic.InitBranch(scaled);
-  notice_ += StrCat(", scaled down to ", limit);
+  double factor = 1.0;
+  if (settings_.amplitude > 0.0) {
+    factor = settings_.amplitude / predictor.amplitude;
+  } else if (limit > 0.0 && predictor.amplitude > limit) {
+    factor = limit / predictor.amplitude;
+  }
+  base_->critic().InitBranch(Placed(critic.branch(), predictor, factor));
+  notice_ += StrCat(", amplitude in the critic ", Rounded(factor * predictor.amplitude));
+  if (!model_) return;
+  const double wanted = settings_.model.source_amplitude;
+  const double plan_factor = wanted > 0.0 ? wanted / predictor.amplitude : 1.0;
+  model_->SetSource(Placed(model_->source(), predictor, plan_factor));
+  notice_ += StrCat(", in plans ", Rounded(plan_factor * predictor.amplitude));
+}
+
+// The branch at the wanted loudness and level, or the control that stands for it.
+ValueBranch Msrl::Placed(ValueBranch branch, const TransferPredictor& predictor,
+                         double factor) const {
+  double shift = 0.0;
+  if (settings_.level)
+    shift = -factor * (predictor.ends > 0 ? predictor.end_value : predictor.mean);
+  const double mean = factor * predictor.mean + shift;
+  switch (settings_.source) {
+    case SourceRole::kBranch:
+    case SourceRole::kDistance:
+      branch.Rescale(factor, shift);
+      break;
+    case SourceRole::kReversed:
+      branch.Rescale(-factor, 2.0 * mean - shift);
+      break;
+    case SourceRole::kConstant:
+      branch.Rescale(0.0, mean);
+      break;
+  }
+  return branch;
 }
 
 std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
@@ -113,6 +215,7 @@ void Msrl::DrainMetrics(MetricSink& sink) {
   base_->DrainMetrics(sink);
   metrics_.Drain(sink);
   if (planner_) planner_->DrainMetrics(sink);
+  if (model_) model_->DrainMetrics(sink);
 }
 
 void Msrl::Visit(const Archive& state) {
@@ -120,6 +223,12 @@ void Msrl::Visit(const Archive& state) {
   state.Bool("took_over", took_over_);
   metrics_.Visit(state.Child("msrl_metrics"));
   if (planner_) planner_->Visit(state);
+  if (!model_) return;
+  bool has_source = model_->has_source();
+  state.Bool("has_source", has_source);
+  if (has_source && !model_->has_source()) model_->SetSource(base_->critic().branch());
+  model_->Visit(state);
+  contest_.Visit(state.Child("contest"));
 }
 
 }  // namespace msrl

@@ -1,7 +1,8 @@
 // Matrix-space reinforcement learning: a base agent whose critic sees the prefix matrix Z,
 //   Q(o, Z, a) = F(Z) + R(o, a, h(Z)),
-// and that looks ahead over a library of segments. F and h may come from source pretraining.
-// Without matrix and library it is its base, bit for bit. docs/agents/msrl.md
+// and that plans in matrix space, over a library of segments or with a learned model. F and h may
+// come from source pretraining. Without matrix and plan it is its base, bit for bit.
+// docs/agents/msrl.md
 #ifndef MSRL_AGENTS_MSRL_MSRL_H_
 #define MSRL_AGENTS_MSRL_MSRL_H_
 
@@ -11,7 +12,10 @@
 #include <vector>
 
 #include "msrl/agents/common/critic_agent.h"
+#include "msrl/agents/msrl/model_planner.h"
+#include "msrl/agents/msrl/plan_contest.h"
 #include "msrl/agents/msrl/planner.h"
+#include "msrl/agents/msrl/transfer_predictor.h"
 
 namespace msrl {
 
@@ -19,6 +23,13 @@ enum class InitMode { kPlain, kAnchored, kFrozen, kRandom };
 constexpr auto EnumNames(InitMode) {
   return Names("plain", "anchored", "frozen", "random");  // a word
 }
+
+enum class PlanKind { kOff, kLibrary, kModel, kBoth };
+constexpr auto EnumNames(PlanKind) { return Names("off", "library", "model", "both"); }
+
+// What stands for F of the source: the branch, or a control that is as loud and as high.
+enum class SourceRole { kBranch, kReversed, kConstant, kDistance };
+constexpr auto EnumNames(SourceRole) { return Names("branch", "reversed", "constant", "distance"); }
 
 struct MsrlSettings {
   bool matrix = true;
@@ -30,11 +41,20 @@ struct MsrlSettings {
   double branch_rate = 0.3;
   double branch_scale = 1.0;
   double max_amplitude = 0.5;
+  double amplitude = 0.0;
+  bool level = true;
+  SourceRole source = SourceRole::kBranch;
   double residual_scale = 0.1;
   InitMode init_mode = InitMode::kPlain;
   double anchor = 1e-3;
   bool unaligned = false;
+  PlanKind plan = PlanKind::kLibrary;
+  double plan_trials = 0.25;
   PlannerSettings planner;
+  ModelPlanSettings model;
+
+  bool plans_with_library() const { return plan == PlanKind::kLibrary || plan == PlanKind::kBoth; }
+  bool plans_with_model() const { return plan == PlanKind::kModel || plan == PlanKind::kBoth; }
 
   template <typename V>
   void Fields(V&& visit) {
@@ -54,13 +74,33 @@ struct MsrlSettings {
         "F of a branch that is taken over is scaled down to this amplitude over the random steps; "
         "0: never",
         NotNegative());
+    visit("amplitude", amplitude,
+          "F of a branch that is taken over is scaled to exactly this amplitude; 0: max_amplitude",
+          NotNegative());
+    visit(
+        "level", level,
+        "F of a branch that is taken over is shifted to 0 where random steps end an episode, or in "
+        "the mean of all where none does");
+    visit("source", source,
+          "what stands for F of the source: the branch, its mirror image, its mean, or minus the "
+          "distance to the goal (plans only, needs no branch)");
     visit("residual_scale", residual_scale, "factor of R's last layer at the start", AnyNumber());
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
           "or random weights in its place");
     visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)", NotNegative());
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
+    visit(
+        "plan", plan,
+        "what actions are chosen by: the policy alone, futures from the library of segments, from "
+        "the learned model, or both");
+    visit(
+        "plan_trials", plan_trials,
+        "share of training episodes in which the other of policy and model shows what it earns; 0: "
+        "the model always has the say",
+        Between(0, 0.5));
     planner.Fields(visit);
+    model.Fields(visit);
   }
 };
 
@@ -80,19 +120,34 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings);
 // The shape of a value branch as settings.
 std::vector<std::string> SettingsForBranch(const ArtefactHeader& header);
 
+// What an episode is played with.
+struct MsrlCarry : Carry {
+  void Begin() override;
+  void Visit(const Archive& state) override;
+
+  std::unique_ptr<Plan> library;  // null without one
+  bool contested = false;         // whether a model plans, so that both ways are compared
+  // once the first choice of the policy is due:
+  bool decided = false;
+  bool planned = false;
+  bool counts = false;  // in the contest: the whole episode is played this way
+  double earned = 0.0;
+};
+
 class Msrl : public Agent {
  public:
+  // `gamma` is the base's discount.
   Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
-       std::uint64_t seed);
+       double gamma, std::uint64_t seed);
 
   // Also a library without a matrix critic needs the lift that it was made with.
   LiftKind lift_kind() const override {
     return planner_ ? planner_->library().config().lift->kind() : base_->lift_kind();
   }
   std::int64_t parameter_count() const override {
-    return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0);
+    return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0) +
+           (model_ ? model_->parameter_count() : 0);
   }
-  // The planner's; bases have none.
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
@@ -103,14 +158,20 @@ class Msrl : public Agent {
 
   const CriticAgent& base() const { return *base_; }
   const std::optional<Planner>& planner() const { return planner_; }
+  const std::optional<ModelPlanner>& model() const { return model_; }
+  const PlanContest& contest() const { return contest_; }
 
  private:
   void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
+  bool PlansThisTurn(const Turn& turn, ActMode mode) const;
   void JudgeBranch();
+  ValueBranch Placed(ValueBranch branch, const TransferPredictor& predictor, double factor) const;
 
   MsrlSettings settings_;
   std::unique_ptr<CriticAgent> base_;
   std::optional<Planner> planner_;
+  std::optional<ModelPlanner> model_;
+  PlanContest contest_;
   bool took_over_ = false;  // F comes from a file
   std::string notice_;
   MetricMeans metrics_;
@@ -122,7 +183,7 @@ class MsrlOver : public Msrl {
  public:
   MsrlOver(const EnvSpec& spec, const MsrlConfig<BaseConfig>& config, std::uint64_t seed)
       : Msrl(spec, config, std::make_unique<Base>(spec, config, seed, MakeBranchSettings(config)),
-             seed) {}
+             config.gamma, seed) {}
 };
 
 }  // namespace msrl

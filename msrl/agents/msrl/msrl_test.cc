@@ -129,8 +129,9 @@ void ExpectSameState(const Agent& base, const Agent& other) {
 TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
   for (const Pair& pair : kPairs) {
     for (const Settings& settings :
-         {Settings{"matrix=false", "library=false"}, Settings{"matrix=false", "lookahead=off"},
-          Settings{"matrix=false", "lookahead=off", "lift=compact-no-action"}}) {
+         {Settings{"matrix=false", "plan=off"},
+          Settings{"matrix=false", "lookahead=off", "plan=library"},
+          Settings{"matrix=false", "lookahead=off", "plan=library", "lift=compact-no-action"}}) {
       SCOPED_TRACE(StrCat(pair.id, " ", settings[1]));
       Play base(pair.env, Make(pair.base, pair.env, {}, 5));
       Play other(pair.env, Make(pair.id, pair.env, settings, 5));
@@ -152,12 +153,14 @@ TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
       EXPECT_EQ(planner ? planner->library().size() : 50, 50);
     }
     // the other side: each part alone makes a difference
-    for (const char* setting : {"matrix=false", "library=false"}) {
+    for (const Settings& settings :
+         {Settings{"plan=off"}, Settings{"plan=model"},
+          Settings{"matrix=false", "plan=library", "margin=0", "beta=2"}}) {
       Play base(pair.env, Make(pair.base, pair.env, {}, 5));
-      Play other(pair.env, Make(pair.id, pair.env, {setting, "margin=0"}, 5));
+      Play other(pair.env, Make(pair.id, pair.env, settings, 5));
       base.Train(300);
       other.Train(300);
-      EXPECT_NE(base.actions_, other.actions_) << pair.id << " " << setting;
+      EXPECT_NE(base.actions_, other.actions_) << pair.id << " " << settings[0];
     }
   }
 }
@@ -202,7 +205,7 @@ TEST(Msrl, ABranchIsTakenOver) {
     EXPECT_NE(Parameters(CriticOf(*play.agent_).target_branch()), eta);
 
     // frozen: learning goes on, the branch does not
-    auto frozen = Make(pair.id, pair.env, {"init_mode=frozen"});
+    auto frozen = Make(pair.id, pair.env, {"init_mode=frozen", "level=false"});
     Initialise(*frozen, source);
     Play with_frozen(pair.env, std::move(frozen));
     const Doubles residual = AsDoubles(CriticOf(*with_frozen.agent_).network().parameters());
@@ -214,8 +217,9 @@ TEST(Msrl, ABranchIsTakenOver) {
     // anchored: it stays nearer to its source than without, the stronger the nearer
     double last = 1e30;
     for (const char* anchor : {"0", "0.1", "10"}) {
-      auto anchored = Make(pair.id, pair.env,
-                           {"init_mode=anchored", StrCat("anchor=", anchor), "branch_rate=1"});
+      auto anchored =
+          Make(pair.id, pair.env,
+               {"init_mode=anchored", StrCat("anchor=", anchor), "branch_rate=1", "level=false"});
       Initialise(*anchored, source);
       Play held(pair.env, std::move(anchored));
       held.Train(400);
@@ -245,7 +249,7 @@ TEST(Msrl, AtFirstTheCriticIsTheTransferredValue) {
     settings.residual_scale = 0.0;
     auto base = std::make_unique<Sac>(spec, SacConfig{}, 1, MakeBranchSettings(settings));
     CriticAgent& inside = *base;
-    Msrl agent(spec, settings, std::move(base), 1);
+    Msrl agent(spec, settings, std::move(base), 0.99, 1);
     Initialise(agent, source);
 
     Rng rng(1, "inputs");
@@ -290,7 +294,12 @@ TEST(Msrl, BranchesThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal({"lift=compact-no-action"}, smaller), "no error");
   EXPECT_NE(refusal({}, SourceBranch(LiftKind::kCompact, 8)).find("width 8"), std::string::npos);
   EXPECT_NE(refusal({"features=selected"}, SourceBranch()).find("'selected'"), std::string::npos);
-  EXPECT_NE(refusal({"matrix=false"}, SourceBranch()).find("without the matrix there is no branch"),
+  EXPECT_NE(refusal({"matrix=false", "plan=off"}, SourceBranch())
+                .find("without the matrix there is no branch"),
+            std::string::npos);
+  EXPECT_NE(refusal({"source=distance"}, SourceBranch()).find("takes nothing over"),
+            std::string::npos);
+  EXPECT_NE(UserErrorText([] { Make("msrl", kEnv, {"matrix=false"}); }).find("needs matrix=true"),
             std::string::npos);
   for (const char* id : {"sac", "td3", "ppo", "random"}) {
     const auto agent = Make(id, kEnv);
@@ -344,8 +353,8 @@ TEST(Msrl, ALoudBranchIsScaledDownAfterTheWarmUp) {
       play.Train(39);
       EXPECT_EQ(Parameters(CriticOf(*play.agent_).branch()), Parameters(loud));
       play.Step();
-      const bool scaled = play.notices_.at(0).find("scaled down") != std::string::npos;
-      EXPECT_EQ(scaled, limit > 0.0);
+      const bool scaled = play.notices_.at(0).find("in the critic 0.25") != std::string::npos;
+      EXPECT_EQ(scaled, limit > 0.0) << play.notices_.at(0);
       if (limit > 0.0) {
         EXPECT_NEAR(amplitude(*play.agent_), limit, testing::Tol(1e-4));
         EXPECT_EQ(Parameters(CriticOf(*play.agent_).branch()),
@@ -362,7 +371,8 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
   for (const Pair& pair : kPairs) {
     SCOPED_TRACE(pair.id);
     const auto make = [&pair](std::uint64_t seed) {
-      return Make(pair.id, pair.env, {"init_mode=anchored", "library_policy=reservoir"}, seed);
+      return Make(pair.id, pair.env,
+                  {"init_mode=anchored", "library_policy=reservoir", "level=false"}, seed);
     };
     Play play(pair.env, make(1));
     Initialise(*play.agent_, SourceBranch());

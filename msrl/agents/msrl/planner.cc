@@ -11,8 +11,22 @@ namespace {
 
 enum Metric : std::size_t { kFutures, kOverride, kRealized };
 
+// Uniform candidates are stretched by this and clipped: extreme actions are often the best.
+constexpr double kStretch = 1.3;
+
 int NumbersPerAction(const ActionSpec& action) {
   return action.kind == ActionKind::kDiscrete ? 1 : action.size;
+}
+
+// Actions that are weighed at most.
+int CandidateCount(const ActionSpec& action, const PlannerSettings& settings) {
+  return action.kind == ActionKind::kDiscrete ? action.size : settings.candidates;
+}
+
+// Segments that are looked at for all of them; the critic judges so many at once.
+int FutureCount(int candidates, const PlannerSettings& settings) {
+  const int each = std::max(1, std::min(settings.neighbours, Critic::kMaxCandidates / candidates));
+  return each * candidates;
 }
 
 template <typename From>
@@ -31,6 +45,8 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
       env_(spec.id),
       n_(spec.observation_size),
       m_(NumbersPerAction(spec.action)),
+      most_candidates_(CandidateCount(spec.action, settings)),
+      most_futures_(FutureCount(most_candidates_, settings)),
       features_(lift, features),
       critic_rows_(critic_sees_matrix ? features_.size() : 0),
       library_({.capacity = settings.library_size,
@@ -44,10 +60,10 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
       proxy_(n_, features_, settings.proxy, seed),
       rng_(seed, "library"),
       metrics_({"planner/futures", "planner/override", "planner/realized"}),
-      neighbours_(static_cast<std::size_t>(settings.neighbours)),
+      neighbours_(static_cast<std::size_t>(most_futures_)),
       observation_(n_, Critic::kMaxCandidates),
       z_(features_.size(), Critic::kMaxCandidates),
-      ahead_(features_.size(), settings.neighbours),
+      ahead_(features_.size(), most_futures_),
       candidates_(m_, Critic::kMaxCandidates),
       context_(kGeometrySize),
       value_(neighbours_.size()),
@@ -76,15 +92,49 @@ Plan::Plan(int observation_size, int feature_count, int action_size, int most_fu
       probability(static_cast<std::size_t>(most_futures)) {}
 
 std::unique_ptr<Plan> Planner::MakePlan() const {
-  return std::make_unique<Plan>(n_, features_.size(), m_, settings_.neighbours);
+  return std::make_unique<Plan>(n_, features_.size(), m_, most_futures_);
 }
 
-// Nearby segments with what they lead to.
-int Planner::FindFutures(const Situation& situation, Plan& plan) {
+// The policy's choice is the first candidate.
+int Planner::DrawCandidates(const ActionBuffer& choice, Rng& rng) {
+  if (action_spec_.kind == ActionKind::kDiscrete) {
+    int count = 0;
+    candidates_(0, count++) = static_cast<float>(choice.index());
+    for (int a = 0; a < action_spec_.size; ++a) {
+      if (a != choice.index()) candidates_(0, count++) = static_cast<float>(a);
+    }
+    return count;
+  }
+  CopyToFloats(choice.values(), ColumnSpan(candidates_, 0));
+  for (int c = 1; c < most_candidates_; ++c) {
+    for (float& a : ColumnSpan(candidates_, static_cast<std::size_t>(c))) {
+      a = static_cast<float>(std::clamp(rng.Uniform(-kStretch, kStretch), -1.0, 1.0));
+    }
+  }
+  return most_candidates_;
+}
+
+// Nearby segments that begin as a candidate does, with what they lead to.
+int Planner::FindFutures(const Situation& situation, int candidates, Plan& plan) {
   CopyToFloats(situation.geometry, context_);
-  const int found = library_.Query(
-      context_, {.k = settings_.neighbours, .radius = static_cast<float>(settings_.context_radius)},
-      neighbours_);
+  const int each = most_futures_ / most_candidates_;
+  auto end = neighbours_.begin();
+  for (int c = 0; c < candidates; ++c) {
+    const auto begin = end;
+    const int count = library_.Query(
+        context_,
+        {.k = each,
+         .radius = static_cast<float>(settings_.context_radius),
+         .head_action = ColumnSpan(candidates_, static_cast<std::size_t>(c)),
+         .action_radius = static_cast<float>(settings_.action_radius * std::sqrt(m_))},
+        std::span(begin, static_cast<std::size_t>(each)));
+    // a segment that begins as two candidates do is one future
+    end = std::remove_if(begin, begin + count, [&](const Neighbour& neighbour) {
+      return std::any_of(neighbours_.begin(), begin,
+                         [&](const Neighbour& known) { return known.slot == neighbour.slot; });
+    });
+  }
+  const auto found = static_cast<int>(end - neighbours_.begin());
   const auto rows = static_cast<std::size_t>(features_.size());
   for (int j = 0; j < found; ++j) {
     const std::int64_t slot = neighbours_[static_cast<std::size_t>(j)].slot;
@@ -119,23 +169,6 @@ void Planner::JudgeFutures(CriticAgent& base, int futures, Plan& plan) {
   }
 }
 
-// The policy's choice is the first candidate.
-int Planner::MakeCandidates(const ActionBuffer& choice, int futures, const Plan& plan) {
-  if (action_spec_.kind == ActionKind::kDiscrete) {
-    int count = 0;
-    candidates_(0, count++) = static_cast<float>(choice.view().index());
-    for (int a = 0; a < action_spec_.size; ++a) {
-      if (a != choice.view().index()) candidates_(0, count++) = static_cast<float>(a);
-    }
-    return count;
-  }
-  for (int i = 0; i < m_; ++i) {
-    candidates_(i, 0) = static_cast<float>(choice.view().values()[static_cast<std::size_t>(i)]);
-  }
-  candidates_.middleCols(1, futures) = plan.heads.leftCols(futures);
-  return 1 + futures;
-}
-
 template <typename Column>
 bool Planner::Compatible(const Plan& plan, int future, const Column& action) const {
   const auto difference = plan.heads.col(future) - action;
@@ -157,13 +190,13 @@ float Planner::BestFuture(const Plan& plan, int candidate, int futures) const {
 }
 
 void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan,
-                      ActionBuffer& out) {
+                      Rng& rng, ActionBuffer& out) {
   CopyObservation(situation.observation, plan.observation.col(0));
-  const int futures = FindFutures(situation, plan);
+  const int candidates = DrawCandidates(out, rng);
+  const int futures = FindFutures(situation, candidates, plan);
   if (futures > 0) {
     features_.Compute(situation.matrix, Flat(plan.z));
     JudgeFutures(base, futures, plan);
-    const int candidates = MakeCandidates(out, futures, plan);
     for (int c = 0; c < candidates; ++c) {
       observation_.col(c) = plan.observation.col(0);
       z_.col(c) = plan.z.col(0);
@@ -191,17 +224,15 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     if (best != 0) {
       if (action_spec_.kind == ActionKind::kDiscrete) {
         out.set_index(static_cast<int>(candidates_(0, best)));
-        // of the segments that begin so, the nearest
-        for (int j = 0; exploring && j < futures; ++j) {
-          if (!Compatible(plan, j, candidates_.col(best))) continue;
-          library_.NoteUse(neighbours_[static_cast<std::size_t>(j)].slot);
-          break;
-        }
       } else {
-        for (int i = 0; i < m_; ++i) {
-          out.values()[static_cast<std::size_t>(i)] = static_cast<double>(candidates_(i, best));
-        }
-        if (exploring) library_.NoteUse(neighbours_[static_cast<std::size_t>(best - 1)].slot);
+        std::ranges::copy(ColumnSpan(candidates_, static_cast<std::size_t>(best)),
+                          out.values().begin());
+      }
+      // of the segments that begin so, the nearest
+      for (int j = 0; exploring && j < futures; ++j) {
+        if (!Compatible(plan, j, candidates_.col(best))) continue;
+        library_.NoteUse(neighbours_[static_cast<std::size_t>(j)].slot);
+        break;
       }
     }
     if (exploring) metrics_.Add(kOverride, best != 0 ? 1.0 : 0.0);

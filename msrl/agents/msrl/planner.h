@@ -1,9 +1,8 @@
 // Lookahead over reused segments (paper, Section 5): candidate actions are scored by
 //   S(a) = Q(o, Z, a) + beta U(a),
 //   U(a) = max of V(o^, Z + M(sigma)) over library segments sigma that begin near here with an
-//   action
-//          near a and that the obstruction filter keeps; o^ is where sigma ended.
-// Candidates are the policy's own choice and the head actions of nearby segments; of discrete
+//          action near a and that the obstruction filter keeps; o^ is where sigma ended.
+// The library is asked for each candidate: the policy's own choice and random actions; of discrete
 // actions, all.
 #ifndef MSRL_AGENTS_MSRL_PLANNER_H_
 #define MSRL_AGENTS_MSRL_PLANNER_H_
@@ -26,12 +25,12 @@ enum class Fallback { kZero, kValue };
 constexpr auto EnumNames(Fallback) { return Names("zero", "value"); }
 
 struct PlannerSettings {
-  bool library = true;
   std::int64_t library_size = 5000;
   LibraryPolicy library_policy = LibraryPolicy::kFifo;
   Lookahead lookahead = Lookahead::kTraining;
   double beta = 0.35;
-  int neighbours = 4;
+  int candidates = 8;
+  int neighbours = 3;
   double context_radius = 0.5;
   double action_radius = 0.3;
   Fallback fallback = Fallback::kValue;
@@ -41,13 +40,15 @@ struct PlannerSettings {
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("library", library, "keep a library of segments");
     visit("library_size", library_size, "segments in the library", Between(1, 1e9));
     visit("library_policy", library_policy, "which segments a full library keeps");
     visit("lookahead", lookahead, "when actions are scored by the futures that the library offers");
     visit("beta", beta, "weight of the best future", NotNegative());
-    visit("neighbours", neighbours, "segments that are looked at per step",
-          Between(1, Critic::kMaxCandidates - 1));
+    visit("candidates", candidates,
+          "actions that are weighed, the policy's choice included; discrete: all",
+          Between(1, Critic::kMaxCandidates));
+    visit("neighbours", neighbours, "segments that are looked at for each",
+          Between(1, Critic::kMaxCandidates));
     visit("context_radius", context_radius, "how near a segment must begin, in aligned geometry",
           Positive());
     visit("action_radius", action_radius,
@@ -82,9 +83,10 @@ class Planner {
           const MatrixFeatureOptions& features, bool critic_sees_matrix, std::uint64_t seed);
 
   std::unique_ptr<Plan> MakePlan() const;
-  // Replaces the policy's choice in `out` by a candidate that scores better. If `exploring`, the
-  // plan waits for Observe; otherwise it is scratch space. No allocation.
-  void Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan,
+  // Replaces the policy's choice in `out` by a candidate that scores better; candidates are drawn
+  // from `rng`. If `exploring`, the plan waits for Observe; otherwise it is scratch space. No
+  // allocation.
+  void Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan, Rng& rng,
                ActionBuffer& out);
   // A step: into the library, and what it says about the futures of the plan, which is done then.
   void Observe(const Experience& experience, Plan& plan);
@@ -100,9 +102,9 @@ class Planner {
   void Visit(const Archive& state);
 
  private:
-  int FindFutures(const Situation& situation, Plan& plan);
+  int DrawCandidates(const ActionBuffer& choice, Rng& rng);
+  int FindFutures(const Situation& situation, int candidates, Plan& plan);
   void JudgeFutures(CriticAgent& base, int futures, Plan& plan);
-  int MakeCandidates(const ActionBuffer& choice, int futures, const Plan& plan);
   // Whether a future of the plan begins with the action in a column.
   template <typename Column>
   bool Compatible(const Plan& plan, int future, const Column& action) const;
@@ -114,6 +116,7 @@ class Planner {
   std::string env_;
   int n_;
   int m_;  // numbers per action
+  int most_candidates_, most_futures_;
   MatrixFeatures features_;
   int critic_rows_;  // of the features that the critic sees
   SegmentLibrary library_;

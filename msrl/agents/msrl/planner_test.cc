@@ -97,10 +97,10 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
   }
   // With a plan for its only episode.
   Planner Make(const PlannerSettings& settings) {
-    plan_ = std::make_unique<Plan>(kObservation, MatrixFeatures(CompactLift(), {}).size(), 1,
-                                   settings.neighbours);
-    return {Spec(),    settings, CompactLift(), MatrixFeatureOptions{}, /*critic_sees_matrix=*/true,
-            /*seed=*/1};
+    Planner planner(Spec(), settings, CompactLift(), MatrixFeatureOptions{},
+                    /*critic_sees_matrix=*/true, /*seed=*/1);
+    plan_ = planner.MakePlan();
+    return planner;
   }
   State RandomState() {
     State state;
@@ -156,35 +156,54 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
     features.Compute(z, std::span(values));
     return values[0];
   }
-  // Segments that begin near, nearest first.
-  static std::vector<const Segment*> Nearby(const std::vector<Segment>& segments,
-                                            const State& state, const PlannerSettings& settings) {
-    std::vector<std::pair<double, const Segment*>> near;
-    for (const Segment& segment : segments) {
-      const double distance = (Vector(segment.before.geometry) - Vector(state.geometry)).norm();
-      if (distance <= settings.context_radius) near.emplace_back(distance, &segment);
-    }
-    std::sort(near.begin(), near.end());
-    std::vector<const Segment*> nearest;
-    for (const auto& [distance, segment] : near) {
-      if (std::ssize(nearest) < settings.neighbours) nearest.push_back(segment);
-    }
-    return nearest;
-  }
-  // S = Q + beta (U - neutral) of every candidate, written down plainly; the policy's choice wins
-  // unless another beats it by the margin.
-  double BestAction(const std::vector<const Segment*>& futures, const State& state,
-                    const SegmentMatrix& z, double choice, const PlannerSettings& settings,
-                    bool filtered = false) const {
-    if (futures.empty()) return choice;  // nothing to look at: the policy is trusted
+  // The policy's choice and what is drawn beside it.
+  std::vector<double> Candidates(double choice, const PlannerSettings& settings, Rng rng) const {
     std::vector<double> candidates{choice};
     if (discrete()) {
       for (int a = 0; a < kActions; ++a) {
         if (a != static_cast<int>(choice)) candidates.push_back(a);
       }
-    } else {
-      for (const Segment* future : futures) candidates.push_back(future->action);
+      return candidates;
     }
+    while (std::ssize(candidates) < settings.candidates) {
+      candidates.push_back(std::clamp(rng.Uniform(-1.3, 1.3), -1.0, 1.0));
+    }
+    return candidates;
+  }
+  bool BeginsWith(const Segment& segment, double action, const PlannerSettings& settings) const {
+    return std::abs(segment.action - action) <= (discrete() ? 0.0 : settings.action_radius);
+  }
+  // For each candidate the nearest segments that begin near and with it.
+  std::vector<const Segment*> Nearby(const std::vector<Segment>& segments, const State& state,
+                                     const std::vector<double>& candidates,
+                                     const PlannerSettings& settings) const {
+    std::vector<const Segment*> found;
+    for (const double action : candidates) {
+      std::vector<std::pair<double, const Segment*>> near;
+      for (const Segment& segment : segments) {
+        const double distance = (Vector(segment.before.geometry) - Vector(state.geometry)).norm();
+        if (distance <= settings.context_radius && BeginsWith(segment, action, settings)) {
+          near.emplace_back(distance, &segment);
+        }
+      }
+      std::sort(near.begin(), near.end());
+      near.resize(std::min(near.size(), static_cast<std::size_t>(settings.neighbours)));
+      for (const auto& [distance, segment] : near) {
+        if (std::find(found.begin(), found.end(), segment) == found.end()) {
+          found.push_back(segment);
+        }
+      }
+    }
+    return found;
+  }
+  // S = Q + beta (U - neutral) of every candidate, written down plainly; the policy's choice wins
+  // unless another beats it by the margin.
+  double BestAction(const std::vector<const Segment*>& futures,
+                    const std::vector<double>& candidates, const State& state,
+                    const SegmentMatrix& z, const PlannerSettings& settings,
+                    bool filtered = false) const {
+    const double choice = candidates[0];
+    if (futures.empty()) return choice;  // nothing to look at: the policy is trusted
     const auto o = static_cast<float>(state.observation[0]);
     const auto q = [&](double a) {
       return static_cast<double>(
@@ -197,8 +216,7 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
       double score = q(a);
       double u = -1e30;
       for (const Segment* future : futures) {
-        const double radius = discrete() ? 0.0 : settings.action_radius;
-        if (filtered || std::abs(future->action - a) > radius) continue;
+        if (filtered || !BeginsWith(*future, a, settings)) continue;
         SegmentMatrix ahead = z;
         ahead.AddStep(future->psi);
         const double v =
@@ -254,7 +272,8 @@ TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
   variants[1].fallback = Fallback::kZero;
   variants[2].margin = 0.2;
   variants[3].beta = 0.0;
-  variants[4].neighbours = 20;
+  variants[4].candidates = 3;
+  variants[4].neighbours = 15;
   variants[4].beta = 2.0;
   variants[5].obstruction = true;  // a filter that has learned nothing removes nothing
   KnownValues values(discrete());
@@ -268,13 +287,15 @@ TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
       const State state = RandomState();
       const SegmentMatrix z = RandomPrefix();
       const double choice = RandomChoice();
-      const std::vector<const Segment*> futures = Nearby(segments, state, settings);
-      const double expected = BestAction(futures, state, z, choice, settings);
+      Rng draws(static_cast<std::uint64_t>(i), "draws");
+      const std::vector<double> candidates = Candidates(choice, settings, draws);
+      const std::vector<const Segment*> futures = Nearby(segments, state, candidates, settings);
+      const double expected = BestAction(futures, candidates, state, z, settings);
       ActionBuffer out = Buffer(choice);
-      planner.Improve(View(state, z), i % 2 == 0, values, *plan_, out);
+      planner.Improve(View(state, z), i % 2 == 0, values, *plan_, draws, out);
       EXPECT_NEAR(ChoiceOf(out), expected, 1e-6);
       ++(expected == choice ? kept : overrides);
-      few += !futures.empty() && std::ssize(futures) < settings.neighbours ? 1 : 0;
+      few += !futures.empty() && futures.size() < candidates.size() ? 1 : 0;
       none += futures.empty() ? 1 : 0;
       for (const Segment* future : futures) ends += future->terminated ? 1 : 0;
     }
@@ -294,7 +315,7 @@ TEST_P(PlannerTest, AnEmptyLibraryChangesNothing) {
   const SegmentMatrix z(CompactLift());
   const double choice = RandomChoice();
   ActionBuffer out = Buffer(choice);
-  planner.Improve(View(RandomState(), z), /*exploring=*/true, values, *plan_, out);
+  planner.Improve(View(RandomState(), z), /*exploring=*/true, values, *plan_, rng_, out);
   EXPECT_EQ(ChoiceOf(out), choice);
 }
 
@@ -313,11 +334,13 @@ TEST_P(PlannerTest, WhatTheFilterRemovesIsNoFuture) {
       const State state = RandomState();
       const SegmentMatrix z = RandomPrefix();
       const double choice = RandomChoice();
-      const auto futures = Nearby(segments, state, settings);
+      Rng draws(static_cast<std::uint64_t>(i), "draws");
+      const std::vector<double> candidates = Candidates(choice, settings, draws);
+      const auto futures = Nearby(segments, state, candidates, settings);
       ActionBuffer out = Buffer(choice);
-      planner.Improve(View(state, z), /*exploring=*/false, values, *plan_, out);
-      const double all = BestAction(futures, state, z, choice, settings, false);
-      const double nothing = BestAction(futures, state, z, choice, settings, true);
+      planner.Improve(View(state, z), /*exploring=*/false, values, *plan_, draws, out);
+      const double all = BestAction(futures, candidates, state, z, settings, false);
+      const double nothing = BestAction(futures, candidates, state, z, settings, true);
       EXPECT_NEAR(ChoiceOf(out), threshold == 0.0 ? nothing : all, 1e-6);
       different += all != nothing ? 1 : 0;
     }
@@ -339,22 +362,22 @@ TEST_P(PlannerTest, OutcomesTeachTheFilter) {
     const std::vector<Segment> kept(
         segments.end() - std::min<std::ptrdiff_t>(std::ssize(segments), settings.library_size),
         segments.end());
-    const auto futures = Nearby(kept, step.before, settings);
+    Rng draws(static_cast<std::uint64_t>(i), "draws");
+    const auto futures =
+        Nearby(kept, step.before, Candidates(step.action, settings, draws), settings);
     const SegmentMatrix z = RandomPrefix();
     ActionBuffer out = Buffer(step.action);
-    planner.Improve(View(step.before, z), /*exploring=*/true, values, *plan_, out);
+    planner.Improve(View(step.before, z), /*exploring=*/true, values, *plan_, draws, out);
     step.action = ChoiceOf(out);
     // another episode plans before this one knows its outcome
     const std::unique_ptr<Plan> other = planner.MakePlan();
     ActionBuffer other_out = Buffer(0.0);
-    planner.Improve(View(State{}, z), /*exploring=*/true, values, *other, other_out);
+    planner.Improve(View(State{}, z), /*exploring=*/true, values, *other, draws, other_out);
     // half of the steps end where a future said
     if (i % 2 == 0 && !futures.empty()) step.after = futures.back()->after;
     Observe(step, planner);
     for (const Segment* future : futures) {
-      if (std::abs(future->action - step.action) > (discrete() ? 0.0 : settings.action_radius)) {
-        continue;
-      }
+      if (!BeginsWith(*future, step.action, settings)) continue;
       const double off =
           (Vector(future->after.geometry) - Vector(step.after.geometry)).cwiseAbs().maxCoeff();
       ++(off > settings.proxy.tolerance ? obstructed : realizable);
@@ -385,7 +408,7 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
     const double choice = RandomChoice();
     ActionBuffer out = Buffer(choice);
     const SegmentMatrix z = RandomPrefix();
-    planner.Improve(View(RandomState(), z), /*exploring=*/false, values, *plan_, out);
+    planner.Improve(View(RandomState(), z), /*exploring=*/false, values, *plan_, rng_, out);
     overrides += ChoiceOf(out) != choice ? 1 : 0;
   }
   EXPECT_GT(overrides, 5);
@@ -397,7 +420,7 @@ TEST_P(PlannerTest, EvaluationChangesNothingThatIsSaved) {
   ActionBuffer out = Buffer(0.0);
   const SegmentMatrix z = RandomPrefix();
   const std::string stepped = Archived(planner);
-  planner.Improve(View(State{}, z), /*exploring=*/true, values, *plan_, out);
+  planner.Improve(View(State{}, z), /*exploring=*/true, values, *plan_, rng_, out);
   EXPECT_NE(Archived(planner), stepped);
 }
 
@@ -418,7 +441,8 @@ TEST(PlannerSettings, ImpossibleOnesAreNamed) {
   expect("beta", [](PlannerSettings& s) { s.beta = -0.1; });
   expect("beta", [](PlannerSettings& s) { s.beta = std::nan(""); });
   expect("neighbours", [](PlannerSettings& s) { s.neighbours = 0; });
-  expect("neighbours", [](PlannerSettings& s) { s.neighbours = Critic::kMaxCandidates; });
+  expect("neighbours", [](PlannerSettings& s) { s.neighbours = Critic::kMaxCandidates + 1; });
+  expect("candidates", [](PlannerSettings& s) { s.candidates = 0; });
   expect("context_radius", [](PlannerSettings& s) { s.context_radius = 0.0; });
   expect("action_radius", [](PlannerSettings& s) { s.action_radius = -1.0; });
   expect("margin", [](PlannerSettings& s) { s.margin = std::nan(""); });

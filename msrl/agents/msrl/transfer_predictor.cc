@@ -1,44 +1,101 @@
 #include "msrl/agents/msrl/transfer_predictor.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 namespace msrl {
 namespace {
 
 struct State {
-  std::int64_t row;
-  double value;     // F
-  double distance;  // |g|
+  std::int64_t row = 0;
+  double value = 0.0;     // F
+  double distance = 0.0;  // |g|
+  double reward = 0.0;
+  bool terminated = false;
+  double end_value = 0.0;  // F of the successor, if terminated
 };
 
-// F and |g| of every state from which a step was taken.
+// Every state from which a step was taken.
 std::vector<State> JudgeStates(const ValueBranch& branch, const Replay& replay) {
   constexpr int kBatch = 64;
   ReplayBatch batch = replay.MakeBatch(kBatch);
   MlpTape tape(branch.spec(), kBatch);
-  Eigen::VectorXd psi(replay.config().lift->m());
   std::vector<State> states;
   std::vector<State> pending;
   const auto judge = [&] {
     if (pending.empty()) return;
-    const auto f = branch.Forward(batch.features.leftCols(std::ssize(pending)), tape);
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-      pending[i].value = static_cast<double>(f(0, static_cast<Eigen::Index>(i)));
-      states.push_back(pending[i]);
+    const Eigen::Index count = std::ssize(pending);
+    const auto f = branch.Forward(batch.features.leftCols(count), tape);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      pending[static_cast<std::size_t>(i)].value = static_cast<double>(f(0, i));
     }
+    const auto after = branch.Forward(batch.next_features.leftCols(count), tape);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      pending[static_cast<std::size_t>(i)].end_value = static_cast<double>(after(0, i));
+    }
+    states.insert(states.end(), pending.begin(), pending.end());
     pending.clear();
   };
   for (std::int64_t row = replay.first_row(); row < replay.end_row(); ++row) {
     if (!replay.IsStep(row)) continue;
-    replay.Read(row, static_cast<Eigen::Index>(pending.size()), batch);
-    // the compact lift begins with the geometry
-    replay.RebuildPsi(row, psi);
-    pending.push_back({row, 0.0, std::hypot(psi[2], psi[3])});
+    const Eigen::Index column = std::ssize(pending);
+    replay.Read(row, column, batch);
+    const auto g = replay.geometry(row);
+    pending.push_back({.row = row,
+                       .distance = std::hypot(g[2], g[3]),
+                       .reward = static_cast<double>(batch.reward[column]),
+                       .terminated = batch.continues[column] == 0.0F});
     if (pending.size() == kBatch) judge();
   }
   judge();
   return states;
+}
+
+// Sums of a sample of pairs.
+class Moments {
+ public:
+  void Add(double x, double y) {
+    ++n_;
+    x_ += x;
+    y_ += y;
+    xx_ += x * x;
+    yy_ += y * y;
+    xy_ += x * y;
+  }
+  // 0 if either never varies.
+  double Correlation() const {
+    if (n_ == 0.0) return 0.0;
+    const double var_x = xx_ - x_ * x_ / n_;
+    const double var_y = yy_ - y_ * y_ / n_;
+    if (var_x <= 1e-12 * xx_ || var_y <= 1e-12 * yy_) return 0.0;
+    return (xy_ - x_ * y_ / n_) / std::sqrt(var_x * var_y);
+  }
+  double count() const { return n_; }
+  double RootMeanSquareX() const { return n_ == 0.0 ? 0.0 : std::sqrt(xx_ / n_); }
+  double RootMeanSquareY() const { return n_ == 0.0 ? 0.0 : std::sqrt(yy_ / n_); }
+
+ private:
+  double n_ = 0.0, x_ = 0.0, y_ = 0.0, xx_ = 0.0, yy_ = 0.0, xy_ = 0.0;
+};
+
+// F against the discounted rest of an episode, whose states are `episode`.
+void CompareWithReturns(std::span<const State> episode, Moments& moments) {
+  std::vector<double> rest(episode.size() + 1, 0.0);
+  for (std::size_t i = episode.size(); i-- > 0;) {
+    rest[i] = episode[i].reward + kPredictorGamma * rest[i + 1];
+  }
+  const auto count = static_cast<double>(episode.size());
+  double mean_f = 0.0, mean_rest = 0.0;
+  for (std::size_t i = 0; i < episode.size(); ++i) {
+    mean_f += episode[i].value / count;
+    mean_rest += rest[i] / count;
+  }
+  // the first state has no matrix yet
+  for (std::size_t i = 1; i < episode.size(); ++i) {
+    moments.Add(episode[i].value - mean_f, rest[i] - mean_rest);
+  }
 }
 
 }  // namespace
@@ -46,28 +103,45 @@ std::vector<State> JudgeStates(const ValueBranch& branch, const Replay& replay) 
 TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& replay) {
   const std::vector<State> states = JudgeStates(branch, replay);
   TransferPredictor result;
-  double sum_f = 0.0, sum_p = 0.0, sum_ff = 0.0, sum_pp = 0.0, sum_fp = 0.0;
+  Moments progress;
   for (std::size_t i = 0; i + kPredictorGap < states.size(); ++i) {
     const State& before = states[i];
     const State& after = states[i + kPredictorGap];
     // rows of one episode follow each other; its last state has a row, but no step
     if (after.row != before.row + kPredictorGap) continue;
-    const double f = after.value - before.value;
-    const double progress = before.distance - after.distance;
-    ++result.pairs;
-    sum_f += f;
-    sum_p += progress;
-    sum_ff += f * f;
-    sum_pp += progress * progress;
-    sum_fp += f * progress;
+    progress.Add(after.value - before.value, before.distance - after.distance);
   }
-  if (result.pairs == 0) return result;
-  const auto n = static_cast<double>(result.pairs);
-  result.amplitude = std::sqrt(sum_ff / n);
-  const double var_f = sum_ff - sum_f * sum_f / n;
-  const double var_p = sum_pp - sum_p * sum_p / n;
-  if (var_f > 1e-12 * sum_ff && var_p > 1e-12 * sum_pp) {
-    result.correlation = (sum_fp - sum_f * sum_p / n) / std::sqrt(var_f * var_p);
+  result.pairs = static_cast<std::int64_t>(progress.count());
+  result.amplitude = progress.RootMeanSquareX();
+  result.correlation = progress.Correlation();
+  result.distance_amplitude = progress.RootMeanSquareY();
+  for (const State& state : states) {
+    result.mean += state.value / static_cast<double>(states.size());
+  }
+
+  Moments returns;
+  std::int64_t falls = 0;
+  for (std::size_t begin = 0; begin < states.size();) {
+    std::size_t end = begin + 1;
+    while (end < states.size() && states[end].row == states[end - 1].row + 1) ++end;
+    const std::span episode(&states[begin], end - begin);
+    // the newest episode may go on
+    if (end < states.size()) CompareWithReturns(episode, returns);
+    const State& last = episode.back();
+    if (last.terminated) {
+      ++result.ends;
+      result.end_value += last.end_value;
+      if (std::ssize(episode) >= kPredictorGap) {
+        ++falls;
+        result.fall += last.end_value - episode[episode.size() - kPredictorGap].value;
+      }
+    }
+    begin = end;
+  }
+  result.return_correlation = returns.Correlation();
+  if (result.ends > 0) result.end_value /= static_cast<double>(result.ends);
+  if (falls > 0 && result.amplitude > 0.0) {
+    result.fall /= static_cast<double>(falls) * result.amplitude;
   }
   return result;
 }

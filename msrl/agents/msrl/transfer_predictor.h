@@ -14,10 +14,22 @@ struct TransferPredictor {
   // Root mean square of F(Z_{t+10}) - F(Z_t): how loudly the branch speaks.
   double amplitude = 0.0;
   std::int64_t pairs = 0;
+  double mean = 0.0;                // of F
+  double distance_amplitude = 0.0;  // as amplitude, of |g|
+  // Correlation of F with the discounted rewards of the rest of the episode, both less their
+  // episode's mean; of whole episodes, without their first state. 0 if either never varies.
+  double return_correlation = 0.0;
+  // Where steps terminated an episode: how many, mean F there, and by how many amplitudes F has
+  // changed over the last kPredictorGap steps of these episodes. An F that knows what a fall is
+  // falls.
+  std::int64_t ends = 0;
+  double end_value = 0.0;
+  double fall = 0.0;
 };
 
 // Over all pairs of states kPredictorGap steps apart in a replay with matrices.
 inline constexpr int kPredictorGap = 10;
+inline constexpr double kPredictorGamma = 0.99;
 TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& replay);
 
 }  // namespace msrl

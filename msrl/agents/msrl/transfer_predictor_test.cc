@@ -26,8 +26,10 @@ ValueBranch OneFeature(int which, float sign) {
 
 // Episodes of `length` steps through states whose goal is `distance(rng, t)` away along slot 2. The
 // features of a state are that distance and a number of its own.
+// Episodes end by a time limit, or terminate; their last step is rewarded.
 template <typename Distance>
-Replay Record(int episodes, int length, const Distance& distance, int capacity = 100'000) {
+Replay Record(int episodes, int length, const Distance& distance, int capacity = 100'000,
+              bool terminates = false) {
   const Lift::Ptr lift = CompactLift();
   Replay replay({.capacity = capacity,
                  .observation_size = 1,
@@ -65,7 +67,9 @@ Replay Record(int episodes, int length, const Distance& distance, int capacity =
                              .geometry = now.geometry,
                              .matrix = &before},
                   .action = {&action, 1},
-                  .truncated = t + 1 == length,
+                  .reward = t + 1 == length ? 1.0 : 0.0,
+                  .terminated = terminates && t + 1 == length,
+                  .truncated = !terminates && t + 1 == length,
                   .after = {.observation = {&observation, 1},
                             .features = next.features,
                             .geometry = next.geometry,
@@ -116,6 +120,31 @@ TEST(PredictTransfer, OfWhatTheReplayStillHas) {
   const TransferPredictor predictor = PredictTransfer(OneFeature(0, -1.0F), replay);
   EXPECT_EQ(predictor.pairs, 2 * (12 - kPredictorGap));
   EXPECT_NEAR(predictor.correlation, 1.0, Tol(1e-6));
+}
+
+TEST(PredictTransfer, WhatItSaysOfEnds) {
+  const auto receding = [](Rng&, int, int t) { return 1.0 + 0.1 * t; };
+  const Replay falls = Record(20, 30, receding, 100'000, /*terminates=*/true);
+  const TransferPredictor knows = PredictTransfer(OneFeature(0, -1.0F), falls);
+  EXPECT_EQ(knows.ends, 20);
+  EXPECT_NEAR(knows.end_value, -4.0, Tol(1e-6));
+  // ten steps of 0.1 each, in units of what ten steps usually change
+  EXPECT_NEAR(knows.fall, -1.0, Tol(1e-6));
+  EXPECT_NEAR(PredictTransfer(OneFeature(0, 1.0F), falls).fall, 1.0, Tol(1e-6));
+  EXPECT_NEAR(knows.distance_amplitude, 1.0, Tol(1e-6));
+  EXPECT_NEAR(knows.mean, -(1.0 + 0.1 * 14.5), Tol(1e-6));
+  const TransferPredictor limit = PredictTransfer(OneFeature(0, -1.0F), Record(20, 30, receding));
+  EXPECT_EQ(limit.ends, 0);
+  EXPECT_EQ(limit.fall, 0.0);
+}
+
+TEST(PredictTransfer, WhatItSaysOfTheReturn) {
+  // the reward is at the end, so what is left of the return rises all the way
+  const auto receding = [](Rng&, int, int t) { return 1.0 + 0.1 * t; };
+  const Replay replay = Record(20, 30, receding);
+  EXPECT_GT(PredictTransfer(OneFeature(0, 1.0F), replay).return_correlation, 0.95);
+  EXPECT_LT(PredictTransfer(OneFeature(0, -1.0F), replay).return_correlation, -0.95);
+  EXPECT_LT(std::abs(PredictTransfer(OneFeature(1, 1.0F), replay).return_correlation), 0.2);
 }
 
 }  // namespace
