@@ -419,7 +419,8 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   ExpectMistake(train("msrl", {"--init", Dir("cut.safetensors")}), "cut.safetensors");
   ExpectMistake(train("msrl", {"--init", Dir("none.safetensors")}), "No such file");
   ExpectMistake(train("msrl", {"--init", branch, "--set", "branch_width=8"}), "of width 16");
-  ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false", "--set", "plan=off"}), "without the matrix");
+  ExpectMistake(train("msrl", {"--init", branch, "--set", "matrix=false", "--set", "plan=off"}),
+                "without the matrix");
   ExpectMistake(train("msrl", {"--unaligned"}), "--unaligned says how to take --init");
   for (const char* agent : {"sac", "td3", "ppo", "random"}) {
     ExpectMistake(train(agent, {"--init", branch}),
@@ -479,7 +480,8 @@ TEST_F(RunCommandTest, InspectShowsWhatTheCriticMakesOfMatrices) {
     const bool discrete = agent == std::string("msrl-dqn");
     const std::string env = discrete ? "graph-motif" : "four-rooms-sparse";
     // a library that keeps what it used, and a policy that is often overruled
-    const Arguments eager{"--set", "library_size=500", "--set", "margin=0"};
+    Arguments eager{"--set", "library_size=500", "--set", "margin=0"};
+    if (discrete) eager.insert(eager.end(), {"--set", "epsilon_steps=100"});
     ASSERT_EQ(Run(With(Train(env, agent, 400, agent), eager)), 0) << Err();
     const std::string checkpoint = Slurp(NewestCheckpoint(agent));
     ASSERT_EQ(Run({"inspect", Dir(agent)}), 0) << Err();
@@ -516,15 +518,14 @@ TEST_F(RunCommandTest, InspectShowsWhatTheCriticMakesOfMatrices) {
     EXPECT_EQ(Out(), first);
     EXPECT_TRUE(Slurp(NewestCheckpoint(agent)) == checkpoint);
   }
-  const auto without = [&](const std::string& name, const std::string& setting) {
-    const Arguments more{"--set", setting};
+  const auto without = [&](const std::string& name, const Arguments& more) {
     EXPECT_EQ(Run(With(Train("four-rooms-sparse", "msrl", 200, name), more)), 0) << Err();
   };
-  without("no-library", "plan=off");
+  without("no-library", {"--set", "plan=off"});
   ASSERT_EQ(Run({"inspect", Dir("no-library"), "--json"}), 0) << Err();
   EXPECT_FALSE(nlohmann::json::parse(Out()).contains("library"));
 
-  without("no-matrix", "matrix=false");
+  without("no-matrix", {"--set", "matrix=false", "--set", "plan=library"});
   ExpectMistake({"inspect", Dir("no-matrix")}, "the critic of 'msrl' does not see the matrix");
   ASSERT_EQ(Run(Train("four-rooms-sparse", "sac", 200, "sac")), 0) << Err();
   ExpectMistake({"inspect", Dir("sac")}, "the critic of 'sac' does not see the matrix");

@@ -30,9 +30,9 @@ AgentEntry MsrlEntry(std::string id, std::string over, std::string description, 
   AgentEntry entry = MakeAgentEntry<MsrlOver<Base, BaseConfig>, MsrlConfig<BaseConfig>>(
       std::move(id), std::move(description), discrete, continuous,
       {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40", "branch_width=16",
-       "library_size=50", "context_radius=5", "obstruction_min_each=2",
-       "obstruction_min_updates=2", "plan=both", "plan_candidates=4", "model_width=8",
-       "model_batch=16", "model_first_updates=10"});
+       "library_size=50", "context_radius=5", "obstruction_min_each=2", "obstruction_min_updates=2",
+       "plan=both", "plan_candidates=4", "model_width=8", "model_batch=16",
+       "model_first_updates=10"});
   entry.over = std::move(over);
   entry.takes = {ValueBranch::kKind};
   entry.settings_for = SettingsForBranch;

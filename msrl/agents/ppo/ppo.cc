@@ -109,9 +109,8 @@ Ppo::Ppo(const EnvSpec& spec, const PpoConfig& config, std::uint64_t seed)
       metrics_({"loss/actor", "loss/value", "policy/entropy", "policy/kl", "policy/clipped"}) {
   Rng init(seed, "init");
   actor_.Init(init, {.kind = InitKind::kOrthogonal, .last_scale = 0.01});
-  critic_.Init(init, {.kind = InitKind::kOrthogonal,
-                      .last_scale = 1.0,
-                      .last_bias = config.initial_value});
+  critic_.Init(
+      init, {.kind = InitKind::kOrthogonal, .last_scale = 1.0, .last_bias = config.initial_value});
   observations_.setZero();
   next_observations_.setZero();
   actions_.setZero();
