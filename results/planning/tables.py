@@ -17,7 +17,7 @@ returns = collections.defaultdict(list)
 with gzip.open(path, "rt") as file:
     for row in csv.DictReader(file):
         if int(row["step"]) > 0:  # before learning all are alike
-            returns[row["env"], row["method"], int(row["seed"])].append(float(row["mean_return"]))
+            returns[row["env"], row["method"], int(row["seed"])].append(float(row["return"]))
 auc = collections.defaultdict(dict)
 for (env, method, seed), values in returns.items():
     auc[env, method][seed] = sum(values) / len(values)
