@@ -1,9 +1,8 @@
-// A point on a line whose every step is known, for tests of models and planners: p' = p + 0.1 a in
-// [-1, 1], reward and contact within 0.1 of the goal at 0.5, an end below -0.9.
+// A point on a line whose every step is known, for tests of models and planners: p' = p + 0.1 a,
+// reward and contact within 0.1 of the goal at 0.5, an end below -0.9.
 #ifndef MSRL_TESTING_POINT_WORLD_H_
 #define MSRL_TESTING_POINT_WORLD_H_
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -28,7 +27,7 @@ struct PointWorld {
     spec.step_limit = 100;
     return spec;
   }
-  static double Next(double p, double a) { return std::clamp(p + kPace * a, -1.0, 1.0); }
+  static double Next(double p, double a) { return p + kPace * a; }
   static bool AtGoal(double p) { return std::abs(kGoal - p) < 0.1; }
   static bool Ends(double p) { return p < -0.9; }
   static std::array<double, 2> Observation(double p) { return {p, 2.0 * p * p}; }

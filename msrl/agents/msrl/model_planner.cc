@@ -28,7 +28,7 @@ int CandidateCount(const EnvSpec& spec, const ModelPlanSettings& settings) {
 
 ModelPlanner::ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& settings,
                            const Lift::Ptr& lift, const MatrixFeatureOptions& features,
-                           bool critic_sees_matrix, double gamma, std::uint64_t seed)
+                           double gamma, std::uint64_t seed)
     : settings_(RequireInRange(settings)),
       spec_(spec),
       discrete_(spec.action.kind == ActionKind::kDiscrete),
@@ -36,7 +36,6 @@ ModelPlanner::ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& setting
       count_(CandidateCount(spec, settings)),
       lift_(lift),
       features_(lift, features),
-      critic_rows_(critic_sees_matrix ? features_.size() : 0),
       gamma_(gamma),
       model_(spec, settings.model, count_, seed),
       metrics_({"plan/override", "plan/gain", "plan/doubt", "plan/source_weight"}),
@@ -168,7 +167,7 @@ void ModelPlanner::AddValues(CriticAgent& base) {
     features_.Compute(z_[static_cast<std::size_t>(k)],
                       ColumnSpan(z_features_, static_cast<std::size_t>(k)));
   }
-  base.StateValues(ahead_.observation, z_features_.topRows(critic_rows_), value_);
+  base.StateValues(ahead_.observation, z_features_, value_);
   for (int k = 0; k < count_; ++k) {
     score_[k] += alive_[k] * static_cast<double>(value_[static_cast<std::size_t>(k)]);
   }

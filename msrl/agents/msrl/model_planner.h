@@ -53,11 +53,9 @@ struct ModelPlanSettings {
 
 class ModelPlanner {
  public:
-  // `critic_sees_matrix`: whether the base's critic takes features of Z. UserError on impossible
-  // settings.
+  // The base's critic sees these features of Z. UserError on impossible settings.
   ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& settings, const Lift::Ptr& lift,
-               const MatrixFeatureOptions& features, bool critic_sees_matrix, double gamma,
-               std::uint64_t seed);
+               const MatrixFeatureOptions& features, double gamma, std::uint64_t seed);
 
   // What was learned elsewhere, as it is: F_source.
   void SetSource(const ValueBranch& branch);
@@ -96,7 +94,6 @@ class ModelPlanner {
   int count_;
   Lift::Ptr lift_;
   MatrixFeatures features_;
-  int critic_rows_;
   double gamma_;
   StepModel model_;
   std::optional<ValueBranch> source_;

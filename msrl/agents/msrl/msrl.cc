@@ -46,7 +46,7 @@ Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<Cr
       throw UserError(StrCat("plan=", EnumName(settings.plan),
                              " composes futures onto the matrix: it needs matrix=true"));
     }
-    model_.emplace(spec, settings.model, lift, features, settings.matrix, gamma, seed);
+    model_.emplace(spec, settings.model, lift, features, gamma, seed);
   }
 }
 

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/archived.h"
+#include "msrl/testing/only_values.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -23,7 +23,7 @@ using ::msrl::testing::UserErrorText;
 constexpr int kObservation = 2;
 
 // Q and V as anyone can compute them; nothing is learned.
-class KnownValues : public CriticAgent {
+class KnownValues : public testing::OnlyValues {
  public:
   explicit KnownValues(bool discrete) : discrete_(discrete) {}
 
@@ -47,21 +47,7 @@ class KnownValues : public CriticAgent {
     }
   }
 
-  void Choose(std::span<const Turn>, ActMode, std::span<bool>) override { NotAsked<int>(); }
-  std::int64_t parameter_count() const override { return 0; }
-  void Update() override {}
-  void DrainMetrics(MetricSink&) override {}
-  void Visit(const Archive&) override {}
-  Critic& critic() override { return NotAsked<Critic&>(); }
-  const Critic& critic() const override { return NotAsked<const Critic&>(); }
-  OffPolicyMemory& memory() override { return NotAsked<OffPolicyMemory&>(); }
-  const OffPolicyMemory& memory() const override { return NotAsked<const OffPolicyMemory&>(); }
-
  private:
-  template <typename T>
-  static T NotAsked() {
-    throw std::logic_error("a planner has no business here");
-  }
   bool discrete_;
 };
 

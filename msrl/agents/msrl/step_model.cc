@@ -124,11 +124,10 @@ void StepModel::FindUnits(const Replay& replay) {
 }
 
 // g' is given in finer units: small differences of where a step leads decide the reward.
-template <typename From, typename To>
-void StepModel::FillOutcomeInput(const From& from, const To& to, const float* action,
+void StepModel::FillOutcomeInput(const float* from, const float* to, const float* action,
                                  float* input) const {
   constexpr float kFiner = 3.0F;
-  for (int i = 0; i < kGeometrySize; ++i) input[i] = from[i];
+  std::copy_n(from, kGeometrySize, input);
   for (int i = 0; i < kContactSlot; ++i) input[kGeometrySize + i] = kFiner * to[i];
   std::copy_n(action, m_, input + kOutcomeGeometry);
 }
@@ -158,7 +157,7 @@ void StepModel::Learn(const Replay& replay) {
         const float* const dg = change + n_;
         std::array<float, kGeometrySize> reached;
         for (int i = 0; i < kGeometrySize; ++i) reached[static_cast<std::size_t>(i)] = g[i] + dg[i];
-        FillOutcomeInput(g, reached, g + kGeometrySize, outcome_input_.col(k).data());
+        FillOutcomeInput(g, reached.data(), g + kGeometrySize, outcome_input_.col(k).data());
         outcome_target_(kReward, k) = batch_.reward[k];
         outcome_target_(kContact, k) = reached[kContactSlot];
         outcome_target_(kEnd, k) = 1.0F - batch_.continues[k];
@@ -238,7 +237,8 @@ void StepModel::Advance(const ConstMatrixRef& action, Imagined& states) {
     for (int i = 0; i < kGeometrySize; ++i) {
       reached[static_cast<std::size_t>(i)] = std::clamp(g[i] + mean[n_ + i], -bound_, bound_);
     }
-    FillOutcomeInput(g, reached, action.col(k).data(), act_outcome_input_.col(k).data());
+    FillOutcomeInput(g.data(), reached.data(), action.col(k).data(),
+                     act_outcome_input_.col(k).data());
     for (int i = 0; i < kContactSlot; ++i) g[i] = reached[static_cast<std::size_t>(i)];
   }
   const auto y = outcome_.Forward(act_outcome_input_.leftCols(count), act_outcome_tape_);

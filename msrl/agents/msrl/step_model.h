@@ -90,8 +90,8 @@ class StepModel {
   void FindUnits(const Replay& replay);
   void Learn(const Replay& replay);
   void LearnOutcome();
-  template <typename From, typename To>
-  void FillOutcomeInput(const From& from, const To& to, const float* action, float* input) const;
+  void FillOutcomeInput(const float* from, const float* to, const float* action,
+                        float* input) const;
 
   StepModelSettings settings_;
   bool discrete_;
