@@ -10,6 +10,7 @@
 //   x0, xT      3 x_0 and 3 x_T, cut to +-12
 //   D           x_T x_T^T - x_0 x_0^T, upper triangle column by column, cut to +-9
 //   ends        1 if the end points are exact, else 0
+//   with regressions: msrl/value/matrix_regressions.h
 //
 // symlog(v) = sign(v) log(1 + |v|). The end points come out of Z alone (msrl/core/patterns.h): its
 // telescoping sums are d = x_T - x_0 and D. Where |d| <= 1e-6 times the root mean square of the
@@ -19,6 +20,7 @@
 #define MSRL_VALUE_MATRIX_FEATURES_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,21 +28,34 @@
 
 #include "msrl/core/lift.h"
 #include "msrl/core/segment_matrix.h"
+#include "msrl/value/matrix_regressions.h"
 
 namespace msrl {
 
-enum class FeatureSet { kSelectedEndpoints, kSelected, kAllEndpoints, kAll };
+enum class FeatureSet {
+  kSelectedEndpoints,
+  kSelected,
+  kAllEndpoints,
+  kAll,
+  kSelectedRegressions,
+  kAllRegressions,
+};
 constexpr auto EnumNames(FeatureSet) {
-  return Names("selected+endpoints", "selected", "all+endpoints", "all");
+  return Names("selected+endpoints", "selected", "all+endpoints", "all", "selected+regressions",
+               "all+regressions");
 }
 
 struct MatrixFeatureOptions {
   bool all_entries = false;  // all averages, not only the selected ones
   bool endpoints = true;
+  bool regressions = false;  // with end points too
 
   static MatrixFeatureOptions Of(FeatureSet set) {
-    return {.all_entries = set == FeatureSet::kAllEndpoints || set == FeatureSet::kAll,
-            .endpoints = set == FeatureSet::kSelectedEndpoints || set == FeatureSet::kAllEndpoints};
+    using enum FeatureSet;
+    const bool regressions = set == kSelectedRegressions || set == kAllRegressions;
+    return {.all_entries = set == kAllEndpoints || set == kAll || set == kAllRegressions,
+            .endpoints = set == kSelectedEndpoints || set == kAllEndpoints || regressions,
+            .regressions = regressions};
   }
   // As EnumNames(FeatureSet).
   std::string Name() const;
@@ -59,7 +74,8 @@ class MatrixFeatures {
   static constexpr double kProductBound = 9.0;
   static constexpr double kClosedPath = 1e-6;
 
-  // UserError on the full lift, which has no x block, and on more than 16 geometry slots.
+  // UserError on the full lift, which has no x block, on more than 16 geometry slots, and on
+  // regressions that the lift has no channels for.
   explicit MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& options = {});
 
   const Lift::Ptr& lift() const { return lift_; }
@@ -92,6 +108,8 @@ class MatrixFeatures {
   struct Endpoints;
 
   int average_count() const { return static_cast<int>(entries_.size()); }
+  // Where the regressions begin: the last features.
+  int regressions_begin() const { return size_ - regressions_->size(); }
   Endpoints FindEndpoints(const double* packed, double horizon) const;
   template <typename Real>
   void WriteEndpoints(const double* packed, double horizon, Real* out) const;
@@ -103,6 +121,7 @@ class MatrixFeatures {
   int d_ = 0;
   int size_ = 0;
   std::vector<std::int32_t> entries_;  // packed indices of the averages
+  std::optional<MatrixRegressions> regressions_;
 };
 
 }  // namespace msrl
