@@ -120,8 +120,8 @@ TEST(Lift, RefusesImpossibleSpecs) {
 }
 
 TEST(Lift, NamesKindsBothWays) {
-  for (const char* name : {"full", "compact", "compact-no-action", "compact-no-reward",
-                           "compact-effort"}) {
+  for (const char* name :
+       {"full", "compact", "compact-no-action", "compact-no-reward", "compact-effort"}) {
     EXPECT_EQ(LiftKindName(LiftKindFromName(name)), name);
   }
   EXPECT_NE(UserErrorText([] { LiftKindFromName("compct"); }).find("did you mean 'compact'?"),

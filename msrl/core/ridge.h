@@ -76,8 +76,8 @@ class Ridge {
     a.diagonal().array() += lambda;
     inverse_.compute(a);
     inverse_.solveInPlace(slope_);
-    variance_ = std::max(0.0, moments.covariance(of, of) - slope_.dot(right) -
-                                  lambda * slope_.squaredNorm());
+    variance_ = std::max(
+        0.0, moments.covariance(of, of) - slope_.dot(right) - lambda * slope_.squaredNorm());
   }
 
   Index size() const { return slope_.size(); }

@@ -55,8 +55,8 @@ MatrixRegressions::MatrixRegressions(const Lift& lift)
   if (lift.kind() == LiftKind::kFull || !lift.HasBlock("a") || !lift.HasBlock("r") ||
       d_ < kMotion + kPlane || lift.m() > kMaxChannels) {
     throw UserError(StrCat("regressions need a compact lift with actions, reward, at least ",
-                           kMotion + kPlane, " slots and at most ", kMaxChannels,
-                           " channels, got ", lift.Describe()));
+                           kMotion + kPlane, " slots and at most ", kMaxChannels, " channels, got ",
+                           lift.Describe()));
   }
   reward_ = static_cast<int>(lift.FindBlock("r").offset);
   for (int i = 0; i < d_; ++i) {
