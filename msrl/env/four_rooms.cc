@@ -16,10 +16,11 @@ constexpr double kMotionScale = 5.0;  // one over the top speed
 EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
   EnvSpec spec;
   const bool is_sparse = config.reward == GoalReward::kSparse;
-  spec.id = StrCat("four-rooms-", EnumName(config.reward));
-  spec.family = "four-rooms";
-  spec.description = is_sparse ? "point mass in four rooms, 1 per step near the goal"
-                               : "point mass in four rooms, minus the distance to the goal";
+  spec.family = config.walls ? "four-rooms" : "arena";
+  spec.id = StrCat(spec.family, "-", EnumName(config.reward));
+  spec.description =
+      StrCat("point mass in ", config.walls ? "four rooms" : "an open arena",
+             is_sparse ? ", 1 per step near the goal" : ", minus the distance to the goal");
   spec.observation_size = 8;
   spec.action = {ActionKind::kContinuous, 2};
   spec.step_limit = kHorizon;
@@ -29,21 +30,24 @@ EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
   spec.geometry_bound = 2.0;
   spec.observation_bound = 2.0;
   spec.has_success = true;
+  spec.goal_entries = {2, 3, 6, 7};
   const std::string where = ", mean of 10,000 episodes with seeds from 100,000";
+  if (!config.walls) return spec;
   spec.random_return = {is_sparse ? 1.75 : -50.5, "uniform random actions" + where};
   spec.reference_return = {is_sparse ? 87.7 : -4.64, "scripted expert" + where};
   return spec;
 }
 
-FourRoomsModel::FourRoomsModel() : walls(2.0) {
+FourRoomsModel::FourRoomsModel(bool with_walls) : walls(2.0) {
+  if (!with_walls) return;
   walls.Add({.axis = 0, .position = 0.0, .gap_half_width = 0.35, .gaps = 2, .gap = {1.2, -0.9}});
   walls.Add({.axis = 1, .position = 0.0, .gap_half_width = 0.35, .gaps = 2, .gap = {0.8, -1.3}});
 }
 
 FourRoomsModel FourRoomsModel::Draw(const FourRoomsConfig& config, std::uint64_t seed) {
-  FourRoomsModel model;
+  FourRoomsModel model(config.walls);
   Rng rng(seed, "four-rooms");
-  model.layout = "four-rooms";
+  model.layout = config.walls ? "four-rooms" : "arena";
   model.horizon = kHorizon;
   model.sparse = config.reward == GoalReward::kSparse;
   for (Vec2* point : {&model.start.position, &model.goal}) {

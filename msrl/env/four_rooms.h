@@ -1,4 +1,5 @@
-// Four rooms: the bridge target, a point mass in a 4 x 4 arena with two walls of two gaps each.
+// Four rooms: the bridge target, a point mass in a 4 x 4 arena with two walls of two gaps each; and
+// the same arena without walls.
 // Never part of the source distribution.
 #ifndef MSRL_ENV_FOUR_ROOMS_H_
 #define MSRL_ENV_FOUR_ROOMS_H_
@@ -11,6 +12,7 @@ namespace msrl {
 
 struct FourRoomsConfig {
   GoalReward reward = GoalReward::kSparse;
+  bool walls = true;  // else just the arena, which has an id of its own
 
   template <typename V>
   void Fields(V&& visit) {
@@ -36,7 +38,7 @@ class FourRoomsModel {
 
   static EnvSpec Spec(const FourRoomsConfig& config);
   static FourRoomsModel Draw(const FourRoomsConfig& config, std::uint64_t seed);
-  FourRoomsModel();
+  explicit FourRoomsModel(bool with_walls = true);
 
   Outcome Advance(State& state, const Vec2& action, Rng* noise) const;
   void Observe(const State& state, std::span<double> observation,

@@ -51,6 +51,10 @@ struct EnvSpec {
   double geometry_bound = 4.0;      // no slot exceeds it
   double observation_bound = 10.0;  // no entry of the observation exceeds it
   bool has_success = false;
+  // Entries of the observation that tell the episode's goal; empty if there is none to tell.
+  std::vector<int> goal_entries;
+  // Slots 2 and 3 are the goal minus the two slots from here on: 0 a place, 4 a velocity.
+  int goal_origin = 0;
   // The entry of the action code that each dimension of a continuous action goes into; those with
   // one entry share it as their mean. Empty: dimension i goes into entry i.
   std::vector<int> action_code;

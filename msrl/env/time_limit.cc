@@ -1,17 +1,11 @@
 #include "msrl/env/time_limit.h"
 
-#include <utility>
-
 #include "msrl/core/check.h"
 
 namespace msrl {
 
-TimeLimit::TimeLimit(std::unique_ptr<Env> env) : env_(std::move(env)) {
-  MSRL_CHECK(env_ != nullptr);
-}
-
 void TimeLimit::Reset(std::uint64_t seed) {
-  env_->Reset(seed);
+  inner().Reset(seed);
   elapsed_ = 0;
   running_ = true;
 }
@@ -20,9 +14,9 @@ StepResult TimeLimit::Step(const Action& action) {
   if (!running_) {
     throw UserError(StrCat(spec().id, ": step outside an episode; call Reset first"));
   }
-  StepResult result = env_->Step(action);
+  StepResult result = inner().Step(action);
   ++elapsed_;
-  result.truncated = elapsed_ >= env_->horizon();
+  result.truncated = elapsed_ >= inner().horizon();
   running_ = !result.terminated && !result.truncated;
   return result;
 }
@@ -31,7 +25,7 @@ std::vector<std::byte> TimeLimit::Snapshot() const {
   ByteWriter writer;
   writer.I64(elapsed_);
   writer.Bool(running_);
-  writer.Blob(env_->Snapshot());
+  writer.Blob(inner().Snapshot());
   return writer.Take();
 }
 
@@ -39,9 +33,9 @@ void TimeLimit::Restore(std::span<const std::byte> bytes) {
   ByteReader reader(bytes, StrCat(spec().id, ": snapshot"));
   const auto elapsed = static_cast<int>(reader.I64In(0, spec().step_limit));
   const bool running = reader.Bool();
-  const auto inner = reader.Blob();
+  const auto inside = reader.Blob();
   reader.RequireEnd();
-  env_->Restore(inner);
+  inner().Restore(inside);
   elapsed_ = elapsed;
   running_ = running;
 }

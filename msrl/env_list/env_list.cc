@@ -4,6 +4,7 @@
 #include "msrl/env/dubins_reacher.h"
 #include "msrl/env/four_rooms.h"
 #include "msrl/env/graph_motif.h"
+#include "msrl/env/hidden.h"
 #include "msrl/env/micro_grid.h"
 #include "msrl/env/point_rooms.h"
 #include "msrl/mujoco/tasks.h"
@@ -11,18 +12,17 @@
 namespace msrl {
 namespace {
 
-// The row of a target whose reward is part of its id.
-EnvEntry FourRoomsEntry(GoalReward reward) {
+// The row of a target whose options are part of its id.
+EnvEntry FourRoomsEntry(const FourRoomsConfig& config) {
   EnvEntry entry;
-  entry.id = StrCat("four-rooms-", EnumName(reward));
-  entry.make = [reward](std::span<const std::string> options) -> std::unique_ptr<Env> {
-    if (!options.empty()) {
-      throw UserError(StrCat("four-rooms-", EnumName(reward), " has no option '", options[0], "'"));
-    }
-    return std::make_unique<FourRooms>(FourRoomsConfig{.reward = reward});
+  entry.id = FourRoomsModel::Spec(config).id;
+  entry.make = [config,
+                id = entry.id](std::span<const std::string> options) -> std::unique_ptr<Env> {
+    if (!options.empty()) throw UserError(StrCat(id, " has no option '", options[0], "'"));
+    return std::make_unique<FourRooms>(config);
   };
   entry.options = [] { return std::vector<ConfigField>{}; };
-  return entry;
+  return WithHidden(std::move(entry));
 }
 
 EnvEntry MujocoEntry(const MujocoTask& task) {
@@ -30,7 +30,7 @@ EnvEntry MujocoEntry(const MujocoTask& task) {
   entry.id = task.id;
   entry.make = task.make;
   entry.options = task.options;
-  return entry;
+  return WithHidden(std::move(entry));
 }
 
 std::vector<EnvEntry> MakeEntries() {
@@ -39,8 +39,10 @@ std::vector<EnvEntry> MakeEntries() {
       MakeEnvEntry<MicroGrid, MicroGridConfig>(MicroGrid::kId, /*is_source=*/true),
       MakeEnvEntry<PointRooms, PointRoomsConfig>(PointRoomsModel::kId, /*is_source=*/true),
       MakeEnvEntry<DubinsReacher, DubinsReacherConfig>(DubinsReacherModel::kId, /*is_source=*/true),
-      FourRoomsEntry(GoalReward::kSparse),
-      FourRoomsEntry(GoalReward::kDense),
+      FourRoomsEntry({.reward = GoalReward::kSparse}),
+      FourRoomsEntry({.reward = GoalReward::kDense}),
+      FourRoomsEntry({.reward = GoalReward::kSparse, .walls = false}),
+      FourRoomsEntry({.reward = GoalReward::kDense, .walls = false}),
   };
   for (const MujocoTask& task : MujocoTasks()) entries.push_back(MujocoEntry(task));
   return entries;

@@ -87,6 +87,7 @@ MujocoEnv::Setup AntMaze::MakeSetup(const std::string& maze, const AntMazeConfig
   const double length = Maze::kCell * (maze == "umaze" ? 1.0 : 2.0);
   for (std::size_t i = 0; i < 4; ++i) spec.geometry_unit[i] = length;
   spec.geometry_unit[4] = spec.geometry_unit[5] = kMotionUnit;
+  spec.goal_entries = {spec.observation_size - 2, spec.observation_size - 1};
   SetMeasuredReturns(spec, RewardVariant(config));
   setup.options = IdentityText(ListFields(config));
   // appended to the world: the ant's body ids stay

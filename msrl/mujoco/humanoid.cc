@@ -84,6 +84,10 @@ MujocoEnv::Setup Humanoid::MakeSetup(HumanoidTask task, const MujocoConfig& conf
   // contact forces are shown as they are
   spec.observation_bound = std::numeric_limits<double>::infinity();
   spec.has_success = task != HumanoidTask::kRun;
+  spec.goal_origin = 4;
+  if (task == HumanoidTask::kDirection) {
+    spec.goal_entries = {spec.observation_size - 2, spec.observation_size - 1};
+  }
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("humanoid"), kSizes);

@@ -110,6 +110,8 @@ MujocoEnv::Setup PlanarWalker::MakeSetup(PlanarRobot robot, PlanarTask task,
   if (task == PlanarTask::kGoal) spec.geometry_unit[2] = kLength;
   spec.observation_bound = 100.0;
   spec.has_success = task == PlanarTask::kVelocity || task == PlanarTask::kGoal;
+  if (task != PlanarTask::kGoal) spec.goal_origin = 4;
+  if (spec.has_success) spec.goal_entries = {spec.observation_size - 1};
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, Text(robot, task, config.is_v4()),

@@ -71,6 +71,7 @@ MujocoEnv::Setup Pusher::MakeSetup(PusherTask task, const MujocoConfig& config) 
   spec.geometry_unit = {kLength, kLength, kLength, kLength, kSpeed, kSpeed, 1, 1};
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != PusherTask::kBase;
+  if (task != PusherTask::kBase) spec.goal_entries = {20, 21};
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model =

@@ -53,6 +53,8 @@ MujocoEnv::Setup Reacher::MakeSetup(ReacherTask task, const MujocoConfig& config
   spec.geometry_unit = {kReach, kReach, kReach, kReach, kSpeed, kSpeed, 1, 1};
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != ReacherTask::kBase;
+  spec.goal_entries = {4, 5, 8, 9};
+  if (config.is_v4()) spec.goal_entries.push_back(10);
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("reacher"), {.nq = 4, .nv = 4, .nu = 2});
