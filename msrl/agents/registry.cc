@@ -34,8 +34,8 @@ AgentEntry MsrlEntry(std::string id, std::string over, std::string description, 
        "plan=both", "plan_candidates=4", "model_width=8", "model_batch=16",
        "model_first_updates=10"});
   entry.over = std::move(over);
-  entry.takes = {ValueBranch::kKind};
-  entry.settings_for = SettingsForBranch;
+  entry.takes = {ValueBranch::kKind, GoalReading::kKind};
+  entry.settings_for = SettingsForArtefact;
   return entry;
 }
 

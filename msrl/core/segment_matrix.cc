@@ -80,6 +80,17 @@ void SegmentMatrix::AddPacked(std::span<const double> packed) {
   for (std::size_t k = 0; k < packed_.size(); ++k) packed_[k] += packed[k];
 }
 
+void SegmentMatrix::ReplaceChannel(Index k, double u, Index i, double v, Index j) {
+  MSRL_CHECK(i != k && j != k);
+  const auto at = [this](Index row, Index column) -> double& {
+    return packed_[static_cast<std::size_t>(PackedIndex(row, column))];
+  };
+  for (Index c = 0; c < dim(); ++c) {
+    if (c != k) at(k, c) = u * at(i, c) + v * at(j, c);
+  }
+  at(k, k) = u * at(k, i) + v * at(k, j);
+}
+
 void SegmentMatrix::SetZero() { std::fill(packed_.begin(), packed_.end(), 0.0); }
 
 SegmentMatrix& SegmentMatrix::operator+=(const SegmentMatrix& other) {

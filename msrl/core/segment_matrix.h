@@ -40,6 +40,9 @@ class SegmentMatrix {
   // += a matrix of the same lift, given as its m(m+1)/2 packed numbers. No allocation.
   void AddPacked(std::span<const double> packed);
   void SetZero();
+  // The congruence that replaces channel k by u psi_i + v psi_j, neither of which is k: what the
+  // matrix would be if every step had been lifted so. No allocation.
+  void ReplaceChannel(Index k, double u, Index i, double v, Index j);
 
   // UserError if the lifts differ.
   SegmentMatrix& operator+=(const SegmentMatrix& other);

@@ -1,6 +1,7 @@
 // The list of all pretrainers.
 #include "msrl/core/check.h"
 #include "msrl/core/text.h"
+#include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/value_branch_pretrainer.h"
 
@@ -10,6 +11,8 @@ const std::vector<PretrainerEntry>& Pretrainers() {
   static const std::vector<PretrainerEntry> pretrainers{
       MakePretrainerEntry<ValueBranchPretrainer>(
           "value-branch", "The matrix-value branch: F(Z), the value of a prefix by its matrix"),
+      MakePretrainerEntry<GoalReadingPretrainer>(
+          "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
   };
   return pretrainers;
 }

@@ -10,7 +10,20 @@
 
 namespace msrl {
 
-class CriticAgent : public Agent {
+// Values of states and actions, of at most Critic::kMaxCandidates, one column each. A discrete
+// action is its index.
+class ActionValuer {
+ public:
+  virtual ~ActionValuer() = default;
+  // Q(o, Z, a), of twins the first.
+  virtual void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                            const ConstMatrixRef& action, std::span<float> q) = 0;
+  // V(o, Z): the best action's, or that of the policy without its noise.
+  virtual void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
+                           std::span<float> v) = 0;
+};
+
+class CriticAgent : public Agent, public ActionValuer {
  public:
   // As Act, of at most kMaxTurns; says of each whether the choice is the policy's (true) or was
   // drawn to explore at random (false).
@@ -20,14 +33,6 @@ class CriticAgent : public Agent {
     const auto& branch = critic().branch_settings();
     return branch ? branch->lift->kind() : LiftKind::kCompact;
   }
-
-  // Of at most Critic::kMaxCandidates states, one column each. A discrete action is its index.
-  // Q(o, Z, a), of twins the first.
-  virtual void ActionValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
-                            const ConstMatrixRef& action, std::span<float> q) = 0;
-  // V(o, Z): the best action's, or that of the policy without its noise.
-  virtual void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
-                           std::span<float> v) = 0;
 
   virtual Critic& critic() = 0;
   virtual const Critic& critic() const = 0;

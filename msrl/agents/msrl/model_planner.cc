@@ -162,7 +162,7 @@ void ModelPlanner::Imagine(const Situation& situation) {
   alive_ *= discount;
 }
 
-void ModelPlanner::AddValues(CriticAgent& base) {
+void ModelPlanner::AddValues(ActionValuer& base) {
   for (int k = 0; k < count_; ++k) {
     features_.Compute(z_[static_cast<std::size_t>(k)],
                       ColumnSpan(z_features_, static_cast<std::size_t>(k)));
@@ -190,7 +190,7 @@ int ModelPlanner::Best() const {
   return top > score_[0] + settings_.margin ? static_cast<int>(best) : 0;
 }
 
-void ModelPlanner::Improve(const Situation& situation, ActMode mode, CriticAgent& base, Rng& rng,
+void ModelPlanner::Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
                            ActionBuffer& out) {
   if (!ready()) return;
   DrawCandidates(out, rng);

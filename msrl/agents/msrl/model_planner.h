@@ -66,7 +66,7 @@ class ModelPlanner {
 
   bool ready() const { return model_.ready(); }
   // Replaces the choice in `out` by a candidate that scores better. No allocation.
-  void Improve(const Situation& situation, ActMode mode, CriticAgent& base, Rng& rng,
+  void Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
                ActionBuffer& out);
   // After every step that is not a random one.
   void Update(const Replay& replay);
@@ -83,7 +83,7 @@ class ModelPlanner {
   void DrawCandidates(const ActionBuffer& choice, Rng& rng);
   void RedrawAroundBest(Rng& rng);
   void Imagine(const Situation& situation);
-  void AddValues(CriticAgent& base);
+  void AddValues(ActionValuer& base);
   void Compose(int candidate);
   int Best() const;
 

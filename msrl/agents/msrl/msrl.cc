@@ -32,12 +32,28 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
 Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
            double gamma, std::uint64_t seed)
     : settings_(RequireInRange(settings)),
+      sight_(spec, settings.sight, CompactLift(settings.lift),
+             MatrixFeatureOptions::Of(settings.features)),
       base_(std::move(base)),
+      values_(*base_, sight_),
       contest_(settings.plan_trials),
       metrics_({"transfer/predictor", "transfer/amplitude", "transfer/fall", "transfer/return",
                 "plan/leads"}) {
   const Lift::Ptr lift = CompactLift(settings.lift);
   const auto features = MatrixFeatureOptions::Of(settings.features);
+  const SightKind sight = settings.sight.kind;
+  if (settings.plan != PlanKind::kOff && sight == SightKind::kFrames) {
+    throw UserError("imagined states have no last steps: sight=frames needs plan=off");
+  }
+  if (settings.plans_with_library() && sight == SightKind::kReading) {
+    throw UserError(
+        "segments of the library have other goals than the one that is read: sight=reading needs "
+        "plan=model or plan=off");
+  }
+  if (!settings.matrix && settings.plan != PlanKind::kOff && sight == SightKind::kMatrix) {
+    throw UserError("plans know features of Z from the critic: sight=matrix needs matrix=true");
+  }
+  seen_turns_.reserve(kMaxTurns);
   if (settings.plans_with_library()) {
     planner_.emplace(spec, settings.planner, lift, features, settings.matrix, seed);
   }
@@ -46,16 +62,30 @@ Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<Cr
       throw UserError(StrCat("plan=", EnumName(settings.plan),
                              " composes futures onto the matrix: it needs matrix=true"));
     }
-    model_.emplace(spec, settings.model, lift, features, gamma, seed);
+    model_.emplace(sight_.planned_spec(), settings.model, lift, features, gamma, seed);
   }
 }
 
-std::vector<std::string> SettingsForBranch(const ArtefactHeader& header) {
+EnvSpec SeenSpec(const EnvSpec& spec, const MsrlSettings& settings) {
+  return Sight(spec, settings.sight, CompactLift(settings.lift),
+               MatrixFeatureOptions::Of(settings.features))
+      .seen_spec();
+}
+
+std::vector<std::string> SettingsForArtefact(const ArtefactHeader& header) {
+  if (header.kind == GoalReading::kKind) {
+    return {"lift=" + header.lift_kind, "features=" + header.Shape("features"), "sight=reading",
+            "plan=model"};
+  }
   return {"branch_width=" + header.Shape("width"), "branch_layers=" + header.Shape("layers"),
           "features=" + header.Shape("features")};
 }
 
 void Msrl::Initialise(const Artefact& artefact) {
+  if (artefact.header().kind == GoalReading::kKind) {
+    sight_.SetReading(GoalReading::From(artefact, CompactLift(settings_.lift)->id()));
+    return;
+  }
   const auto& branch = base_->critic().branch_settings();
   if (!branch) {
     throw UserError(StrCat("without the matrix there is no branch for ", artefact.source()));
@@ -76,11 +106,13 @@ void Msrl::Initialise(const Artefact& artefact) {
 
 void MsrlCarry::Begin() {
   if (library) library->Begin();
+  if (seen) seen->Begin();
   decided = planned = counts = false;
   earned = 0.0;
 }
 
 void MsrlCarry::Visit(const Archive& state) {
+  if (seen) seen->Visit(state.Child("seen"));
   if (!contested) return;
   state.Bool("decided", decided);
   state.Bool("planned", planned);
@@ -92,6 +124,7 @@ std::unique_ptr<Carry> Msrl::MakeCarry() const {
   auto carry = std::make_unique<MsrlCarry>();
   carry->contested = model_.has_value();
   if (planner_) carry->library = planner_->MakePlan();
+  if (!sight_.plain()) carry->seen.emplace(sight_.MakeSeen());
   return carry;
 }
 
@@ -110,28 +143,52 @@ bool Msrl::PlansThisTurn(const Turn& turn, ActMode mode) const {
 
 void Msrl::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   std::array<bool, kMaxTurns> by_policy{};
-  base_->Choose(turns, mode, std::span(by_policy).first(turns.size()));
-  const Lookahead lookahead = settings_.planner.lookahead;
-  const bool look = planner_ && (lookahead == Lookahead::kAlways ||
-                                 (lookahead == Lookahead::kTraining && mode == ActMode::kExplore));
-  if (!look && !model_) return;
-  for (std::size_t i = 0; i < turns.size(); ++i) {
-    if (!by_policy[i]) continue;
-    const Turn& turn = turns[i];
-    if (look) {
-      planner_->Improve(turn.situation, mode == ActMode::kExplore, *base_,
-                        *CarryAs<MsrlCarry>(turn.carry).library, turn.rng, turn.out);
+  std::span<const Turn> seen = turns;
+  if (!sight_.plain()) {
+    seen_turns_.clear();
+    for (const Turn& turn : turns) {
+      const Situation situation = sight_.See(turn.situation, *CarryAs<MsrlCarry>(turn.carry).seen);
+      seen_turns_.push_back({situation, turn.carry, turn.rng, turn.out});
     }
-    // the library proposes, the model disposes
-    if (PlansThisTurn(turn, mode)) {
-      model_->Improve(turn.situation, mode, *base_, turn.rng, turn.out);
+    seen = seen_turns_;
+  }
+  base_->Choose(seen, mode, std::span(by_policy).first(turns.size()));
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const Turn& turn = turns[i];
+    if (by_policy[i]) Plan(turn, sight_.ForPlans(turn.situation, seen[i].situation), mode);
+    if (!sight_.plain()) {
+      sight_.NoteAction(turn.out.view(), *CarryAs<MsrlCarry>(turn.carry).seen);
     }
   }
 }
 
+// The library proposes, the model disposes.
+void Msrl::Plan(const Turn& turn, const Situation& situation, ActMode mode) {
+  const Lookahead lookahead = settings_.planner.lookahead;
+  if (planner_ && (lookahead == Lookahead::kAlways ||
+                   (lookahead == Lookahead::kTraining && mode == ActMode::kExplore))) {
+    planner_->Improve(situation, mode == ActMode::kExplore, values_,
+                      *CarryAs<MsrlCarry>(turn.carry).library, turn.rng, turn.out);
+  }
+  if (PlansThisTurn(turn, mode)) model_->Improve(situation, mode, values_, turn.rng, turn.out);
+}
+
 void Msrl::Observe(const Experience& experience, Carry& carry) {
-  base_->Observe(experience, carry);
   auto& own = CarryAs<MsrlCarry>(carry);
+  if (sight_.plain()) {
+    base_->Observe(experience, carry);
+  } else {
+    const Experience seen{.before = own.seen->before.View(experience.before.step),
+                          .action = experience.action,
+                          .action_code = experience.action_code,
+                          .reward = experience.reward,
+                          .scaled_reward = experience.scaled_reward,
+                          .psi = experience.psi,
+                          .after = sight_.SeeAfter(experience, *own.seen),
+                          .terminated = experience.terminated,
+                          .truncated = experience.truncated};
+    base_->Observe(seen, carry);
+  }
   if (planner_) planner_->Observe(experience, *own.library);
   if (!own.decided) return;
   own.earned += experience.scaled_reward;
@@ -164,7 +221,7 @@ void Msrl::JudgeBranch() {
     notice_ += StrCat(", changes by ", Rounded(predictor.fall), " amplitudes before an end (",
                       predictor.ends, " ends)");
   }
-  if (model_ && settings_.source == SourceRole::kDistance) {
+  if (model_ && (settings_.source == SourceRole::kDistance || sight_.has_reading())) {
     const double wanted = settings_.model.source_amplitude;
     const double natural = predictor.distance_amplitude;
     model_->SetDistance(wanted > 0.0 && natural > 0.0 ? wanted / natural : 1.0);
@@ -221,6 +278,7 @@ void Msrl::DrainMetrics(MetricSink& sink) {
 void Msrl::Visit(const Archive& state) {
   base_->Visit(state);
   state.Bool("took_over", took_over_);
+  if (sight_.has_reading()) VisitNetwork(state.Child("reading"), sight_.reading_network());
   metrics_.Visit(state.Child("msrl_metrics"));
   if (planner_) planner_->Visit(state);
   if (!model_) return;

@@ -1,8 +1,8 @@
 // Matrix-space reinforcement learning: a base agent whose critic sees the prefix matrix Z,
 //   Q(o, Z, a) = F(Z) + R(o, a, h(Z)),
-// and that plans in matrix space, over a library of segments or with a learned model. F and h may
-// come from source pretraining. Without matrix and plan it is its base, bit for bit.
-// docs/agents/msrl.md
+// whose policy may see more than o (sight.h), and that plans in matrix space, over a library of
+// segments or with a learned model. F and h may come from source pretraining. Without matrix and
+// plan it is its base, bit for bit. docs/agents/msrl.md
 #ifndef MSRL_AGENTS_MSRL_MSRL_H_
 #define MSRL_AGENTS_MSRL_MSRL_H_
 
@@ -15,6 +15,7 @@
 #include "msrl/agents/msrl/model_planner.h"
 #include "msrl/agents/msrl/plan_contest.h"
 #include "msrl/agents/msrl/planner.h"
+#include "msrl/agents/msrl/sight.h"
 #include "msrl/agents/msrl/transfer_predictor.h"
 
 namespace msrl {
@@ -48,6 +49,7 @@ struct MsrlSettings {
   InitMode init_mode = InitMode::kPlain;
   double anchor = 1e-3;
   bool unaligned = false;
+  SightSettings sight;
   PlanKind plan = PlanKind::kLibrary;
   double plan_trials = 0.25;
   PlannerSettings planner;
@@ -90,6 +92,7 @@ struct MsrlSettings {
           "or random weights in its place");
     visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)", NotNegative());
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
+    sight.Fields(visit);
     visit(
         "plan", plan,
         "what actions are chosen by: the policy alone, futures from the library of segments, from "
@@ -117,8 +120,11 @@ struct MsrlConfig : BaseConfig, MsrlSettings {
 // What the base's critic gets; empty without the matrix. UserError on values out of range.
 std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings);
 
-// The shape of a value branch as settings.
-std::vector<std::string> SettingsForBranch(const ArtefactHeader& header);
+// What the base is made for: the environment with all that the policy sees.
+EnvSpec SeenSpec(const EnvSpec& spec, const MsrlSettings& settings);
+
+// The shape of a value branch, or what a goal reading needs, as settings.
+std::vector<std::string> SettingsForArtefact(const ArtefactHeader& header);
 
 // What an episode is played with.
 struct MsrlCarry : Carry {
@@ -126,6 +132,7 @@ struct MsrlCarry : Carry {
   void Visit(const Archive& state) override;
 
   std::unique_ptr<Plan> library;  // null without one
+  std::optional<Seen> seen;       // of a policy that sees more than o
   bool contested = false;         // whether a model plans, so that both ways are compared
   // once the first choice of the policy is due:
   bool decided = false;
@@ -164,15 +171,19 @@ class Msrl : public Agent {
  private:
   void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
   bool PlansThisTurn(const Turn& turn, ActMode mode) const;
+  void Plan(const Turn& turn, const Situation& situation, ActMode mode);
   void JudgeBranch();
   ValueBranch Placed(ValueBranch branch, const TransferPredictor& predictor, double factor) const;
 
   MsrlSettings settings_;
+  Sight sight_;
   std::unique_ptr<CriticAgent> base_;
+  SightedValues values_;
   std::optional<Planner> planner_;
   std::optional<ModelPlanner> model_;
   PlanContest contest_;
   bool took_over_ = false;  // F comes from a file
+  std::vector<Turn> seen_turns_;
   std::string notice_;
   MetricMeans metrics_;
 };
@@ -182,7 +193,9 @@ template <typename Base, typename BaseConfig>
 class MsrlOver : public Msrl {
  public:
   MsrlOver(const EnvSpec& spec, const MsrlConfig<BaseConfig>& config, std::uint64_t seed)
-      : Msrl(spec, config, std::make_unique<Base>(spec, config, seed, MakeBranchSettings(config)),
+      : Msrl(spec, config,
+             std::make_unique<Base>(SeenSpec(spec, config), config, seed,
+                                    MakeBranchSettings(config)),
              config.gamma, seed) {}
 };
 

@@ -152,7 +152,7 @@ int Planner::FindFutures(const Situation& situation, int candidates, Plan& plan)
 }
 
 // V(o^, Z^) of the futures that the filter keeps.
-void Planner::JudgeFutures(CriticAgent& base, int futures, Plan& plan) {
+void Planner::JudgeFutures(ActionValuer& base, int futures, Plan& plan) {
   const auto count = static_cast<std::size_t>(futures);
   std::ranges::fill(kept_, std::uint8_t{1});
   if (settings_.obstruction) {
@@ -189,7 +189,7 @@ float Planner::BestFuture(const Plan& plan, int candidate, int futures) const {
   return best;
 }
 
-void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan,
+void Planner::Improve(const Situation& situation, bool exploring, ActionValuer& base, Plan& plan,
                       Rng& rng, ActionBuffer& out) {
   CopyObservation(situation.observation, plan.observation.col(0));
   const int candidates = DrawCandidates(out, rng);

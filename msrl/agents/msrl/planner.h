@@ -86,7 +86,7 @@ class Planner {
   // Replaces the policy's choice in `out` by a candidate that scores better; candidates are drawn
   // from `rng`. If `exploring`, the plan waits for Observe; otherwise it is scratch space. No
   // allocation.
-  void Improve(const Situation& situation, bool exploring, CriticAgent& base, Plan& plan, Rng& rng,
+  void Improve(const Situation& situation, bool exploring, ActionValuer& base, Plan& plan, Rng& rng,
                ActionBuffer& out);
   // A step: into the library, and what it says about the futures of the plan, which is done then.
   void Observe(const Experience& experience, Plan& plan);
@@ -104,7 +104,7 @@ class Planner {
  private:
   int DrawCandidates(const ActionBuffer& choice, Rng& rng);
   int FindFutures(const Situation& situation, int candidates, Plan& plan);
-  void JudgeFutures(CriticAgent& base, int futures, Plan& plan);
+  void JudgeFutures(ActionValuer& base, int futures, Plan& plan);
   // Whether a future of the plan begins with the action in a column.
   template <typename Column>
   bool Compatible(const Plan& plan, int future, const Column& action) const;
