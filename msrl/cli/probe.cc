@@ -19,7 +19,8 @@ namespace {
 
 struct ProbeOptions : OptionList {
   std::string& env = Required("ENV", "Environment");
-  std::string& branch = Required("BRANCH", "File of msrl pretrain");
+  std::string& branch =
+      Required("BRANCH", "File of msrl pretrain: a value branch or a goal reading");
   std::vector<std::string>& settings = Repeated("--set", "key=value: an option of the environment");
   int& steps = Option("--steps", "Random steps (default 3000)", 3000, CLI::Range(100, 10'000'000));
   bool& unaligned = Flag("--unaligned", "Take a branch of another lift (a control)");
@@ -53,16 +54,35 @@ TransferPredictor Predict(Env& env, const ValueBranch& branch, const ProbeOption
   return PredictTransfer(branch, memory.replay());
 }
 
-void RunProbe(const ProbeOptions& options, const Program& program) {
-  const EnvEntry& entry = program.registries.envs.Find(options.env);
+// A way of judging per line.
+void PrintClimbs(const ProbeOptions& options, const EnvEntry& entry, const MatrixNetwork& network,
+                 std::initializer_list<ClimbBy> ways) {
   const auto make = [&] { return MakeEnv(entry, options.settings); };
-  const Artefact artefact = Artefact::Read(options.branch);
-  const LiftKind kind = LiftKindFromName(artefact.header().lift_kind);
-  const ValueBranch branch =
-      ValueBranch::From(artefact, CompactLift(kind)->id(),
-                        options.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
+  const bool has_success = make()->spec().has_success;
+  const bool reading = dynamic_cast<const GoalReading*>(&network) != nullptr;
+  fmt::print(
+      "\nThe best of {} actions held {} steps in the true simulator, {} episodes, by:\n"
+      "  {:<16} {:>10}  {:>8}  {:>7}{}\n",
+      options.climb.candidates, options.climb.horizon, options.climb.episodes, "", "return", "s.e.",
+      "success", reading ? "  goal told" : "");
+  for (const ClimbBy by : ways) {
+    const ClimbResult result = Climb(make, network, by, options.climb);
+    fmt::print("  {:<16} {:>10.2f}  {:>8.2f}  {:>7}{}\n", EnumName(by), result.mean,
+               result.standard_error, has_success ? fmt::format("{:.2f}", result.success) : "-",
+               reading ? fmt::format("  {:>9.2f}", result.told) : "");
+    std::fflush(stdout);
+  }
+  if (reading) {
+    fmt::print(
+        "\nGoal told: share of the variance of the goal's offset that is read from Z (R2).\n");
+  }
+}
 
-  const std::unique_ptr<Env> env = make();
+void ProbeBranch(const ProbeOptions& options, const EnvEntry& entry, const Artefact& artefact,
+                 LiftId lift) {
+  const ValueBranch branch = ValueBranch::From(
+      artefact, lift, options.unaligned ? Alignment::kUnaligned : Alignment::kAligned);
+  const std::unique_ptr<Env> env = MakeEnv(entry, options.settings);
   const TransferPredictor said = Predict(*env, branch, options);
   fmt::print("{} in {}, over {} random steps:\n", options.branch, options.env, options.steps);
   fmt::print("  F follows progress       {:+.2f}  (correlation over 10 steps)\n", said.correlation);
@@ -73,25 +93,30 @@ void RunProbe(const ProbeOptions& options, const Program& program) {
                said.fall, said.ends);
   }
   fmt::print("  amplitude                {:.3g}\n", said.amplitude);
-  fmt::print(
-      "\nThe best of {} actions held {} steps in the true simulator, {} episodes, by:\n"
-      "  {:<16} {:>10}  {:>8}  {:>7}\n",
-      options.climb.candidates, options.climb.horizon, options.climb.episodes, "", "return", "s.e.",
-      "success");
-  for (const ClimbBy by : EnumValues<ClimbBy>()) {
-    const ClimbResult result = Climb(make, branch, by, options.climb);
-    fmt::print("  {:<16} {:>10.2f}  {:>8.2f}  {:>7}\n", EnumName(by), result.mean,
-               result.standard_error,
-               env->spec().has_success ? fmt::format("{:.2f}", result.success) : "-");
-    std::fflush(stdout);
+  PrintClimbs(options, entry, branch,
+              {ClimbBy::kRandom, ClimbBy::kRewards, ClimbBy::kBranch, ClimbBy::kBranchAndRewards,
+               ClimbBy::kDistance});
+}
+
+void RunProbe(const ProbeOptions& options, const Program& program) {
+  const EnvEntry& entry = program.registries.envs.Find(options.env);
+  const Artefact artefact = Artefact::Read(options.branch);
+  const LiftId lift = CompactLift(LiftKindFromName(artefact.header().lift_kind))->id();
+  if (artefact.header().kind != GoalReading::kKind) {
+    return ProbeBranch(options, entry, artefact, lift);
   }
+  fmt::print("{} in {}\n", options.branch, options.env);
+  PrintClimbs(options, entry, GoalReading::From(artefact, lift),
+              {ClimbBy::kRandom, ClimbBy::kRewards, ClimbBy::kReading, ClimbBy::kDistance});
 }
 
 }  // namespace
 
 void AddProbe(CLI::App& app, const Program& program) {
-  AddCommand(app, program, "probe",
-             "What a value branch knows of a task, in seconds and before any learning", RunProbe);
+  AddCommand(
+      app, program, "probe",
+      "What a value branch or a goal reading knows of a task, in seconds and before any learning",
+      RunProbe);
 }
 
 }  // namespace msrl::cli

@@ -6,8 +6,17 @@
 
 namespace msrl {
 
-BehaviourConfig DrawBehaviour(Rng& rng) {
+BehaviourConfig DrawBehaviour(Rng& rng, BehaviourMix mix) {
   BehaviourConfig config;
+  if (mix == BehaviourMix::kSwitching) {
+    constexpr double kRandomShare = 0.4;
+    const bool still_random = rng.Bernoulli(kRandomShare);
+    config.persistence = rng.Uniform(1.0, 16.0);
+    if (still_random) return config;
+    config.skill = rng.Uniform(-1.0, 1.0);
+    config.switching = 15.0;
+    return config;
+  }
   const double kind = rng.Uniform();
   const double level = rng.Uniform();
   // a sixth each: worse than random, random, expert; the rest in between
@@ -22,11 +31,14 @@ Behaviour::Behaviour(Env& env, const BehaviourConfig& config, const Rng& rng)
 }
 
 void Behaviour::set_config(const BehaviourConfig& config) {
-  if (!(std::abs(config.skill) <= 1.0) || !(config.persistence >= 1.0)) {
-    throw UserError(StrCat("behaviour: skill must be -1 to 1 and persistence at least 1, got ",
-                           config.skill, " and ", config.persistence));
+  if (!(std::abs(config.skill) <= 1.0) || !(config.persistence >= 1.0) ||
+      !(config.switching == 0.0 || config.switching >= 1.0)) {
+    throw UserError(
+        StrCat("behaviour: skill must be -1 to 1, persistence at least 1 and switching 0 or at "
+               "least 1, got ",
+               config.skill, ", ", config.persistence, " and ", config.switching));
   }
-  if (config.skill != 0.0 && env_.expert() == nullptr) {
+  if ((config.skill != 0.0 || config.switching != 0.0) && env_.expert() == nullptr) {
     throw UserError(StrCat(env_.spec().id, " has no expert: only skill 0 is possible"));
   }
   config_ = config;
@@ -34,6 +46,9 @@ void Behaviour::set_config(const BehaviourConfig& config) {
 }
 
 Action Behaviour::Act() {
+  if (config_.switching > 0.0 && rng_.Bernoulli(1.0 / config_.switching)) {
+    config_.skill = rng_.Uniform(-1.0, 1.0);
+  }
   const bool scripted = rng_.Bernoulli(std::abs(config_.skill));
   const bool redraw = rng_.Bernoulli(1.0 / config_.persistence);
   if (!keep_random_ || redraw) DrawUniformAction(env_.spec().action, rng_, random_);
@@ -47,9 +62,9 @@ Action Behaviour::Act() {
   return scripted_.view();
 }
 
-Behaviour MakeBehaviour(Env& env, Rng& rng) {
-  BehaviourConfig config = DrawBehaviour(rng);
-  if (env.expert() == nullptr) config.skill = 0.0;
+Behaviour MakeBehaviour(Env& env, Rng& rng, BehaviourMix mix) {
+  BehaviourConfig config = DrawBehaviour(rng, mix);
+  if (env.expert() == nullptr) config.skill = config.switching = 0.0;
   return {env, config, Rng(rng.NextU64(), "behaviour")};
 }
 

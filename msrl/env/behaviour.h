@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "msrl/core/enum_names.h"
 #include "msrl/core/rng.h"
 #include "msrl/env/env.h"
 
@@ -16,10 +17,17 @@ struct BehaviourConfig {
   // Mean number of steps for which a random action is kept. Uniform actions drawn anew at every
   // step go nowhere in tasks with inertia.
   double persistence = 1.0;
+  // Mean number of steps for which a skill is kept, before one of -1 to 1 is drawn; 0: for ever.
+  double switching = 0.0;
 };
 
-// The mixture for source data: every skill occurs, so that value targets vary.
-BehaviourConfig DrawBehaviour(Rng& rng);
+// The mixtures for source data.
+enum class BehaviourMix {
+  kSkills,     // every skill occurs, so that value targets vary; one for each episode
+  kSwitching,  // random, or now towards the goal and now away: motion alone does not tell the goal
+};
+constexpr auto EnumNames(BehaviourMix) { return Names("skills", "switching"); }
+BehaviourConfig DrawBehaviour(Rng& rng, BehaviourMix mix = BehaviourMix::kSkills);
 
 // Acts in one environment. Does not allocate after construction, apart from what an expert prepares
 // at the first step of an episode.
@@ -45,7 +53,7 @@ class Behaviour {
 };
 
 // A behaviour with a drawn config.
-Behaviour MakeBehaviour(Env& env, Rng& rng);
+Behaviour MakeBehaviour(Env& env, Rng& rng, BehaviourMix mix = BehaviourMix::kSkills);
 
 // The discounted sum of reward / reward_scale under the expert from the present state, without a
 // time limit: V* of graphs and grids, the best of several scripted roll-outs elsewhere. UserError

@@ -11,6 +11,8 @@
 namespace msrl {
 namespace {
 
+constexpr int kUntold = 10;  // steps of an episode before a reading is compared with the truth
+
 // An episode with its matrix.
 struct Path {
   SegmentMatrix matrix;
@@ -19,16 +21,17 @@ struct Path {
 
 class Climber {
  public:
-  Climber(const std::function<std::unique_ptr<Env>()>& make, const ValueBranch& branch, ClimbBy by,
-          const ClimbOptions& options)
+  Climber(const std::function<std::unique_ptr<Env>()>& make, const MatrixNetwork& network,
+          ClimbBy by, const ClimbOptions& options)
       : env_(make()),
         trial_(make()),
-        branch_(branch),
+        network_(network),
+        reading_(dynamic_cast<const GoalReading*>(&network)),
         by_(by),
         options_(RequireInRange(options)),
-        lift_(CompactLift(LiftKindFromName(branch.info().lift_kind))),
-        features_(lift_, branch.info().features),
-        tape_(branch.spec(), 1),
+        lift_(CompactLift(LiftKindFromName(network.info().lift_kind))),
+        features_(lift_, network.info().features),
+        tape_(network.spec(), 1),
         column_(features_.size(), 1),
         psi_(lift_->m()),
         rng_(options.seed, "climb"),
@@ -40,15 +43,22 @@ class Climber {
     trial_->Reset(seed);
     Path path{SegmentMatrix(lift_), env_->geometry()};
     double total = 0.0;
+    int steps = 0;
     for (bool over = false; !over;) {
       Choose(path);
       const StepResult result = Step(*env_, action_, path);
       total += result.reward;
+      if (reading_ != nullptr && ++steps > kUntold) Compare(path);
       over = result.terminated || result.truncated;
     }
     return total;
   }
   bool Succeeded() const { return env_->Success().value_or(false); }
+  double Told() const {
+    if (compared_ == 0.0) return 0.0;
+    const double variance = squares_ / compared_ - (sum_ / compared_).squaredNorm();
+    return variance > 0.0 ? 1.0 - errors_ / compared_ / variance : 0.0;
+  }
 
  private:
   StepResult Step(Env& env, const ActionBuffer& action, Path& path) {
@@ -63,9 +73,26 @@ class Climber {
     return result;
   }
 
+  void Compare(const Path& path) {
+    const Eigen::Vector2d truth = TrueOffset(*env_);
+    sum_ += truth;
+    squares_ += truth.squaredNorm();
+    errors_ += (Read(path.matrix) - truth).squaredNorm();
+    compared_ += 1.0;
+  }
+
   double Value(const SegmentMatrix& matrix) {
     features_.Compute(matrix, std::span(column_.data(), static_cast<std::size_t>(column_.size())));
-    return static_cast<double>(branch_.Forward(column_, tape_)(0, 0));
+    return static_cast<double>(network_.Forward(column_, tape_)(0, 0));
+  }
+  Eigen::Vector2d Read(const SegmentMatrix& matrix) {
+    features_.Compute(matrix, std::span(column_.data(), static_cast<std::size_t>(column_.size())));
+    return reading_->Offset(column_, tape_);
+  }
+  // Where it is, whoever is told.
+  static Eigen::Vector2d TrueOffset(Env& env) { return env.Unwrapped().geometry().segment<2>(2); }
+  Eigen::Vector2d Origin(const Path& path) const {
+    return path.geometry.segment<2>(env_->spec().goal_origin);
   }
 
   // What comes of holding an action from the present state on.
@@ -89,7 +116,9 @@ class Climber {
       case ClimbBy::kBranchAndRewards:
         return rewards + discount * Value(path.matrix);
       case ClimbBy::kDistance:
-        return -discount * std::hypot(path.geometry[2], path.geometry[3]);
+        return -discount * TrueOffset(*trial_).norm();
+      case ClimbBy::kReading:
+        return -discount * (goal_ - Origin(path)).norm();
     }
     MSRL_CHECK(false, "a way of judging without a rule");
   }
@@ -97,6 +126,7 @@ class Climber {
   void Choose(const Path& path) {
     const ActionSpec& spec = env_->spec().action;
     if (by_ == ClimbBy::kRandom) return DrawUniformAction(spec, rng_, action_);
+    if (by_ == ClimbBy::kReading) goal_ = Origin(path) + Read(path.matrix);
     const std::vector<std::byte> here = env_->Snapshot();
     const bool discrete = spec.kind == ActionKind::kDiscrete;
     const int candidates = discrete ? spec.size : options_.candidates;
@@ -120,7 +150,8 @@ class Climber {
   }
 
   std::unique_ptr<Env> env_, trial_;
-  const ValueBranch& branch_;
+  const MatrixNetwork& network_;
+  const GoalReading* reading_;  // the network, if it is one
   ClimbBy by_;
   ClimbOptions options_;
   Lift::Ptr lift_;
@@ -130,13 +161,23 @@ class Climber {
   Eigen::VectorXd psi_;
   Rng rng_;
   ActionBuffer action_;
+  Eigen::Vector2d goal_{0, 0};  // as read at the present step
+  // of Compare
+  Eigen::Vector2d sum_{0, 0};
+  double squares_ = 0.0, errors_ = 0.0, compared_ = 0.0;
 };
 
 }  // namespace
 
-ClimbResult Climb(const std::function<std::unique_ptr<Env>()>& make, const ValueBranch& branch,
+ClimbResult Climb(const std::function<std::unique_ptr<Env>()>& make, const MatrixNetwork& network,
                   ClimbBy by, const ClimbOptions& options) {
-  Climber climber(make, branch, by, options);
+  const bool reading = dynamic_cast<const GoalReading*>(&network) != nullptr;
+  if ((by == ClimbBy::kReading) != reading &&
+      (by == ClimbBy::kReading || by == ClimbBy::kBranch || by == ClimbBy::kBranchAndRewards)) {
+    throw UserError(StrCat("a ", reading ? GoalReading::kKind : ValueBranch::kKind,
+                           " can't be climbed by ", EnumName(by)));
+  }
+  Climber climber(make, network, by, options);
   Rng seeds(options.seed, "climb-episodes");
   ClimbResult result;
   double sum = 0.0, squares = 0.0;
@@ -151,6 +192,7 @@ ClimbResult Climb(const std::function<std::unique_ptr<Env>()>& make, const Value
   const double variance = std::max(squares / n - result.mean * result.mean, 0.0);
   result.standard_error = n > 1 ? std::sqrt(variance / (n - 1)) : 0.0;
   result.success /= n;
+  result.told = climber.Told();
   return result;
 }
 

@@ -1,6 +1,6 @@
-// What a value branch has to offer in a task, before anything is learned there: acts by the best of
-// a few held actions, tried in the true simulator, as judged by F, by the rewards on the way, by
-// both, or by the distance to the goal.
+// What a value branch or a goal reading has to offer in a task, before anything is learned there:
+// acts by the best of a few held actions, tried in the true simulator, as judged by F, by the
+// rewards on the way, by both, by the distance to the goal as it is read from Z, or as it is.
 #ifndef MSRL_INSPECT_CLIMB_H_
 #define MSRL_INSPECT_CLIMB_H_
 
@@ -10,13 +10,14 @@
 
 #include "msrl/core/config.h"
 #include "msrl/env/env.h"
+#include "msrl/value/goal_reading.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
 
-enum class ClimbBy { kRandom, kRewards, kBranch, kBranchAndRewards, kDistance };
+enum class ClimbBy { kRandom, kRewards, kBranch, kBranchAndRewards, kReading, kDistance };
 constexpr auto EnumNames(ClimbBy) {
-  return Names("random", "rewards", "branch", "branch+rewards", "distance");  // a word
+  return Names("random", "rewards", "branch", "branch+rewards", "reading", "distance");  // a word
 }
 
 struct ClimbOptions {
@@ -39,10 +40,14 @@ struct ClimbResult {
   double mean = 0.0;  // of the returns
   double standard_error = 0.0;
   double success = 0.0;  // share of episodes that end in success
+  // Of a reading: the share of the variance of the goal's true offset that it tells, over all
+  // steps but the first ten of an episode.
+  double told = 0.0;
 };
 
-// `make` gives the task twice: once to play, once to try actions in.
-ClimbResult Climb(const std::function<std::unique_ptr<Env>()>& make, const ValueBranch& branch,
+// `make` gives the task twice: once to play, once to try actions in. `network` is what `by` needs:
+// a ValueBranch or a GoalReading; a reading also measures `told` however actions are chosen.
+ClimbResult Climb(const std::function<std::unique_ptr<Env>()>& make, const MatrixNetwork& network,
                   ClimbBy by, const ClimbOptions& options);
 
 }  // namespace msrl

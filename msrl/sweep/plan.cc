@@ -358,6 +358,10 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
         branch["kind"] = Pretrainers().front().kind;
       }
     }
+    // from before there were several behaviours
+    if (json.contains("source") && json["source"].is_object()) {
+      json["source"].emplace("behaviour", SweepSource{}.behaviour);
+    }
     SweepPlan plan;
     FromJsonValue(json, plan);
     for (SweepEnv& env : plan.envs) {

@@ -9,6 +9,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
+#include "msrl/env/behaviour.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/paper/figures.h"
 #include "msrl/run/run_spec.h"
@@ -270,7 +271,7 @@ SweepEnv ReadSweep(const Reader& reader, SweepSpec& spec) {
 }
 
 SweepSource ReadSource(const Reader& reader) {
-  reader.Allow({"episodes", "held_out_episodes", "seed", "targets"});
+  reader.Allow({"episodes", "held_out_episodes", "seed", "targets", "behaviour"});
   SweepSource source;
   reader.Int("episodes", 4, 10'000'000, source.episodes);
   source.held_out_episodes = source.episodes / 4;
@@ -281,6 +282,12 @@ SweepSource ReadSource(const Reader& reader) {
     for (const std::string& target : source.targets) ParseEnum<ValueTarget>("target", target);
   } catch (const UserError& error) {
     reader.Fail(reader.KeyLine("targets"), error.what());
+  }
+  source.behaviour = reader.Text("behaviour", source.behaviour);
+  try {
+    ParseEnum<BehaviourMix>("behaviour", source.behaviour);
+  } catch (const UserError& error) {
+    reader.Fail(reader.KeyLine("behaviour"), error.what());
   }
   return source;
 }

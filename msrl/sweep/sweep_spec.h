@@ -31,6 +31,7 @@ struct SweepSource {
   int held_out_episodes = 1000;
   std::uint64_t seed = 0;
   std::vector<std::string> targets;  // in the file, none: those that the branches learn
+  std::string behaviour = "skills";  // CollectOptions::behaviour
 
   template <typename V>
   void Fields(V&& visit) {
@@ -38,6 +39,7 @@ struct SweepSource {
     visit("held_out_episodes", held_out_episodes);
     visit("seed", seed);
     visit("targets", targets);
+    visit("behaviour", behaviour);
   }
 };
 

@@ -61,6 +61,7 @@ class TaskRunner {
     for (const std::string& target : plan_.source->targets) {
       collect.targets.push_back(ParseEnum<ValueTarget>("target", target));
     }
+    collect.behaviour = ParseEnum<BehaviourMix>("behaviour", plan_.source->behaviour);
     collect.work = Beside(file, ".work");
     const EpisodeFile data = Collect(collect, registries_.envs, registries_.agents,
                                      [this](std::string_view, int, int) { GoOn(); });

@@ -14,9 +14,10 @@ namespace {
 constexpr Index kTailSteps = 15;
 constexpr int kPartEpisodes = 250;
 
-StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
+StoredEpisode Play(Env& env, std::uint64_t seed, BehaviourMix mix, Rng& rng, bool expert_values) {
   env.Reset(seed);
-  Behaviour behaviour = MakeBehaviour(env, rng);
+  Behaviour behaviour = MakeBehaviour(env, rng, mix);
+  const BehaviourConfig drawn = behaviour.config();
   const EnvSpec& spec = env.spec();
   const Index limit = env.horizon();
   StoredEpisode episode;
@@ -60,8 +61,8 @@ StoredEpisode Play(Env& env, std::uint64_t seed, Rng& rng, bool expert_values) {
   episode.actions.conservativeResize(Eigen::NoChange, t);
   episode.rewards.conservativeResize(t);
   if (expert_values) episode.values["expert"] = expert.head(t + 1);
-  episode.facts["skill"] = behaviour.config().skill;
-  episode.facts["persistence"] = behaviour.config().persistence;
+  episode.facts["skill"] = drawn.skill;
+  episode.facts["persistence"] = drawn.persistence;
   episode.facts.merge(env.Unwrapped().HiddenFacts());
   return episode;
 }
@@ -183,6 +184,9 @@ EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
                      {"split", split},
                      {"seed", std::to_string(options.seed)},
                      {"dead_slots", StrCat(options.dead_slots)}};
+  if (options.behaviour != BehaviourMix::kSkills) {
+    file.attributes["behaviour"] = EnumName(options.behaviour);
+  }
   const Parts parts(options);
   parts.Read(file, options.episodes);
   for (int k = static_cast<int>(file.episodes.size()); k < options.episodes; ++k) {
@@ -191,8 +195,8 @@ EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
     Rng rng(options.seed, StrCat("collect/", split, "/", sources[which], "/",
                                  static_cast<std::size_t>(k) / sources.size()));
     const std::uint64_t episode_seed = rng.NextU64();
-    file.episodes.push_back(
-        Play(*envs[which], episode_seed, rng, Wanted(options, ValueTarget::kExpert)));
+    file.episodes.push_back(Play(*envs[which], episode_seed, options.behaviour, rng,
+                                 Wanted(options, ValueTarget::kExpert)));
     if (Wanted(options, ValueTarget::kMonteCarlo)) AddMonteCarlo(file.episodes.back(), file.gamma);
     parts.Write(file);
     if (progress) progress("episodes", k + 1, options.episodes);

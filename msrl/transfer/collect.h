@@ -12,6 +12,7 @@
 #include "msrl/agents/registry.h"
 #include "msrl/core/config.h"
 #include "msrl/datasets/episode_file.h"
+#include "msrl/env/behaviour.h"
 #include "msrl/env/env_registry.h"
 #include "msrl/env/instance.h"
 #include "msrl/transfer/value_target.h"
@@ -32,6 +33,7 @@ struct CollectOptions {
                                       ValueTarget::kFitted};
   int critic_steps = 20'000;
   double dead_slots = 0.25;
+  BehaviourMix behaviour = BehaviourMix::kSkills;
   // A folder for what is played so far, so that a killed collection goes on; empty: none. It may
   // be removed once Collect has returned.
   std::filesystem::path work = {};
@@ -49,6 +51,9 @@ struct CollectOptions {
           Between(1, 100'000'000));
     visit("dead_slots", dead_slots, "share of episodes in which random geometry slots read zero",
           Between(0, 1));
+    visit("behaviour", behaviour,
+          "skills from worst to best, or switching between them within episodes, which does not "
+          "give goals away");
   }
 
   // 16 digits: equal if the contents will be.

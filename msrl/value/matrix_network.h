@@ -40,6 +40,11 @@ class MatrixNetwork {
  public:
   // Input width is the features' size. UserError on impossible sizes.
   MatrixNetwork(int feature_count, const BranchShape& shape, int outputs, BranchInfo info);
+  virtual ~MatrixNetwork() = default;
+  MatrixNetwork(const MatrixNetwork&) = default;
+  MatrixNetwork& operator=(const MatrixNetwork&) = default;
+  MatrixNetwork(MatrixNetwork&&) = default;
+  MatrixNetwork& operator=(MatrixNetwork&&) = default;
 
   const BranchInfo& info() const { return info_; }
   BranchInfo& info() { return info_; }
