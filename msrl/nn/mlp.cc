@@ -303,11 +303,10 @@ ConstMatrixMap MlpFunction::Forward(std::span<const float> parameters, const Con
       ActiveKernels().gemm(product);
       const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
       if (spec_.layer_norm) {
-        ActiveKernels().graph.normalise(true, kNormEpsilon,
-                                        ConstMatrixView(before, layer.out, batch, cache.stride),
-                                        base + layer.scale, base + layer.shift,
-                                        tape.At(cache.moments),
-                                        MatrixView{h, layer.out, batch, cache.stride});
+        ActiveKernels().graph.normalise(
+            true, kNormEpsilon, ConstMatrixView(before, layer.out, batch, cache.stride),
+            base + layer.scale, base + layer.shift, tape.At(cache.moments),
+            MatrixView{h, layer.out, batch, cache.stride});
         ActiveKernels().activate(spec_.activation, h, h, size);
       } else if (!fused) {
         ActiveKernels().activate(spec_.activation, before, h, size);

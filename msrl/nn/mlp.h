@@ -110,7 +110,7 @@ class MlpTape {
   MemberRange members_{0, 0};
   bool own_inputs_ = false;
   std::vector<Layer> layers_;  // hidden layers, member by member
-  std::vector<int> live_;  // input rows of the last forward pass that were kept; empty: all
+  std::vector<int> live_;      // input rows of the last forward pass that were kept; empty: all
   std::vector<std::uint32_t> seen_;
   FloatBuffer live_weight_;  // their columns of the first layer's weight or of its gradient
   std::size_t input_ = 0, output_ = 0, d_output_ = 0, row_sum_ = 0, delta_[2] = {0, 0};

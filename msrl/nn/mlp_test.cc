@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/gradients.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/testing/user_error.h"
 
@@ -15,14 +15,10 @@ namespace msrl {
 namespace {
 
 using testing::AllocationCount;
+using testing::RandomMatrix;
+using testing::Slope;
 using testing::Tol;
 using testing::UserErrorText;
-
-Eigen::MatrixXf RandomMatrix(int rows, int columns, Rng& rng) {
-  Eigen::MatrixXf matrix(rows, columns);
-  for (float& value : matrix.reshaped()) value = static_cast<float>(rng.Normal());
-  return matrix;
-}
 
 double Apply(Activation f, double x) {
   switch (f) {
@@ -76,17 +72,6 @@ Eigen::MatrixXd Reference(const Mlp& mlp, const std::vector<double>& parameters,
     output.middleRows(k * spec.output, spec.output) = x;
   }
   return output;
-}
-
-double Slope(double& x, const std::function<double()>& f) {
-  const double h = 1e-6;
-  const double saved = x;
-  x = saved + h;
-  const double above = f();
-  x = saved - h;
-  const double below = f();
-  x = saved;
-  return (above - below) / (2.0 * h);
 }
 
 struct Case {
@@ -208,7 +193,8 @@ TEST(MlpTest, ColumnsDontDependOnEachOther) {
   }
 }
 
-// Inputs that are zero in the whole batch take no part: the network is the smaller one without them.
+// Inputs that are zero in the whole batch take no part: the network is the smaller one without
+// them.
 TEST(MlpTest, ZeroInputsAreLeftOut) {
   const MlpSpec spec{.input = 40,
                      .hidden = {48, 16},
