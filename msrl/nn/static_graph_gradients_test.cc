@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "msrl/core/check.h"
 #include "msrl/nn/static_graph.h"
 #include "msrl/testing/gradients.h"
 #include "msrl/testing/tolerance.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/text.h"
 #include "msrl/nn/static_graph.h"
 #include "msrl/testing/gradients.h"
 #include "msrl/testing/tolerance.h"
