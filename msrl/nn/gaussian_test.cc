@@ -3,40 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/nn/squashed_gaussian.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/gradients.h"
 #include "msrl/testing/tolerance.h"
 
 namespace msrl {
 namespace {
 
 using testing::AllocationCount;
+using testing::RandomMatrix;
+using testing::Slope;
 using testing::Tol;
 
 constexpr int kActions = 3;
 constexpr int kSamples = 11;
-
-Eigen::MatrixXf RandomMatrix(int rows, int columns, Rng& rng) {
-  Eigen::MatrixXf matrix(rows, columns);
-  for (float& value : matrix.reshaped()) value = static_cast<float>(rng.Normal());
-  return matrix;
-}
-
-double Slope(double& x, const std::function<double()>& f) {
-  const double h = 1e-6;
-  const double saved = x;
-  x = saved + h;
-  const double above = f();
-  x = saved - h;
-  const double below = f();
-  x = saved;
-  return (above - below) / (2.0 * h);
-}
 
 double LogNormal(double x, double mean, double log_std) {
   const double z = (x - mean) / std::exp(log_std);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -12,8 +13,10 @@ namespace msrl {
 namespace {
 
 using internal::ActiveKernels;
+using internal::ConstMatrixView;
 using internal::Epilogue;
 using internal::GemmArgs;
+using internal::MatrixView;
 
 constexpr std::array<std::pair<Activation, std::string_view>, 5> kActivations{
     {{Activation::kIdentity, "identity"},
@@ -27,47 +30,32 @@ std::size_t RoundUp(std::size_t n) { return (n + 15) / 16 * 16; }
 // Columns that are a large power of two apart fall on the same few lines of the cache.
 int ColumnStride(int width) { return width % 128 == 0 ? width + 16 : width; }
 
+// Zero inputs are looked for where there are products to save.
+constexpr int kLookRows = 32;
+constexpr int kLookColumns = 16;
+
 // The backward pass needs more than the activation.
 bool KeepsBefore(const MlpSpec& spec) {
   return spec.layer_norm || spec.activation == Activation::kSilu;
 }
 
-// The pass over a hidden layer's z = W x + b that can't be done while storing the product.
-void NormaliseColumns(int width, int batch, int stride, const float* scale, const float* shift,
-                      float* z, float* u, float* inv_std) {
-  using Array = Eigen::ArrayXf;
-  const Eigen::Map<const Array> gain(scale, width);
-  const Eigen::Map<const Array> offset(shift, width);
-  for (int b = 0; b < batch; ++b) {
-    Eigen::Map<Array> column(z + static_cast<std::ptrdiff_t>(b) * stride, width);
-    column -= column.mean();
-    inv_std[b] = 1.0F / std::sqrt(column.square().mean() + MlpFunction::kNormEpsilon);
-    column *= inv_std[b];
-    Eigen::Map<Array>(u + static_cast<std::ptrdiff_t>(b) * stride, width) = column * gain + offset;
+// The rows of `input` in the list, to columns that lie next to each other.
+void Pick(std::span<const int> rows, const ConstMatrixRef& input, float* x) {
+  for (Eigen::Index b = 0; b < input.cols(); ++b) {
+    const float* const column = input.data() + b * input.outerStride();
+    for (const int row : rows) *x++ = column[row];
   }
 }
 
-// d holds d loss / d u and becomes d loss / d z.
-void NormaliseBackward(int width, int batch, int stride, const float* scale, const float* normal,
-                       const float* inv_std, float* d, float* d_scale, float* d_shift, bool add) {
-  using Array = Eigen::ArrayXf;
-  const Eigen::Map<const Array> gain(scale, width);
-  if (d_scale != nullptr && !add) {
-    Eigen::Map<Array>(d_scale, width).setZero();
-    Eigen::Map<Array>(d_shift, width).setZero();
-  }
-  for (int b = 0; b < batch; ++b) {
-    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(b) * stride;
-    const Eigen::Map<const Array> x(normal + start, width);
-    Eigen::Map<Array> column(d + start, width);
-    if (d_scale != nullptr) {
-      Eigen::Map<Array>(d_scale, width) += column * x;
-      Eigen::Map<Array>(d_shift, width) += column;
-    }
-    column *= gain;
-    const float mean = column.mean();
-    const float slope = (column * x).mean();
-    column = (column - mean - x * slope) * inv_std[b];
+// The reverse for gradients: columns of `rows` values to those in the list, zeros elsewhere or, if
+// `add`, nothing.
+void Spread(std::span<const int> list, int rows, int columns, const float* from, bool add,
+            float* to) {
+  if (!add) std::fill_n(to, static_cast<std::ptrdiff_t>(rows) * columns, 0.0F);
+  for (const int column : list) {
+    float* const out = to + static_cast<std::ptrdiff_t>(column) * rows;
+    for (int i = 0; i < rows; ++i) out[i] += from[i];
+    from += rows;
   }
 }
 
@@ -139,7 +127,7 @@ MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : spec_(spec), max_batch_(m
       widest = std::max(widest, size);
       layer.active = take(size);
       layer.before = take(KeepsBefore(spec) ? size : 0);
-      layer.inv_std = take(spec.layer_norm ? batch : 0);
+      layer.moments = take(spec.layer_norm ? 2 * batch : 0);
       layers_.push_back(layer);
     }
   }
@@ -148,6 +136,35 @@ MlpTape::MlpTape(const MlpSpec& spec, int max_batch) : spec_(spec), max_batch_(m
   row_sum_ = take(static_cast<std::size_t>(most_rows));
   for (std::size_t& delta : delta_) delta = take(widest);
   buffer_.resize(end);
+  if (spec.input < kLookRows || max_batch < kLookColumns || spec.hidden.empty()) return;
+  seen_.resize(static_cast<std::size_t>(spec.input));
+  live_.reserve(seen_.size());
+  live_weight_.resize(seen_.size() * static_cast<std::size_t>(spec.hidden.front()));
+}
+
+void MlpTape::FindLiveInputs(const ConstMatrixRef& input) {
+  live_.clear();
+  if (seen_.empty() || own_inputs_ || batch_ < kLookColumns) return;
+  const auto rows = static_cast<int>(input.rows());
+  const Eigen::Index stride = input.outerStride();
+  std::uint32_t* const seen = seen_.data();
+  std::ranges::fill(seen_, 0U);
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  // four columns at once; the last four may overlap those before
+  for (int b = 0; b < batch_; b += 4) {
+    const float* const x0 = input.data() + std::min(b, batch_ - 4) * stride;
+    const float* const x1 = x0 + stride;
+    const float* const x2 = x1 + stride;
+    const float* const x3 = x2 + stride;
+    for (int i = 0; i < rows; ++i) {
+      seen[i] |= bits(x0[i]) | bits(x1[i]) | bits(x2[i]) | bits(x3[i]);
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    if ((seen[i] & 0x7fffffffU) != 0) live_.push_back(i);  // not only 0 and -0
+  }
+  // picking few out costs as much as it saves
+  if (4 * std::ssize(live_) > 3 * rows) live_.clear();
 }
 
 MlpFunction::MlpFunction(MlpSpec spec) : spec_(std::move(spec)) {
@@ -237,14 +254,20 @@ ConstMatrixMap MlpFunction::Forward(std::span<const float> parameters, const Con
   tape.members_ = members;
 
   float* const x = tape.At(tape.input_);
-  Eigen::Map<Eigen::MatrixXf>(x, input.rows(), batch) = input;
+  tape.FindLiveInputs(input);
+  const auto live = static_cast<int>(tape.live_.size());
+  if (live == 0) {
+    Eigen::Map<Eigen::MatrixXf>(x, input.rows(), batch) = input;
+  } else {
+    Pick(tape.live_, input, x);
+  }
   float* const y = tape.At(tape.output_);
   const int output_rows = spec_.output * members.count;
   for (int i = 0; i < members.count; ++i) {
     const int member = members.first + i;
     const float* const base = parameters.data() + member * member_size_;
     const float* in = tape.own_inputs_ ? x + static_cast<std::ptrdiff_t>(i) * spec_.input : x;
-    Eigen::Index in_stride = input.rows();
+    Eigen::Index in_stride = live == 0 ? input.rows() : live;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Layer& layer = layers_[l];
       GemmArgs product;
@@ -256,6 +279,14 @@ ConstMatrixMap MlpFunction::Forward(std::span<const float> parameters, const Con
       product.b = in;
       product.b_col = in_stride;
       product.bias = base + layer.bias;
+      if (l == 0 && live > 0) {
+        product.k = live;
+        product.a = tape.live_weight_.data();
+        const Eigen::Map<const Eigen::MatrixXf> weight(base + layer.weight, layer.out, layer.in);
+        for (int c = 0; c < live; ++c) {
+          std::ranges::copy(weight.col(tape.live_[c]), &tape.live_weight_[c * layer.out]);
+        }
+      }
       if (l + 1 == layers_.size()) {
         product.c = y + static_cast<std::ptrdiff_t>(i) * spec_.output;
         product.c_col = output_rows;
@@ -272,8 +303,10 @@ ConstMatrixMap MlpFunction::Forward(std::span<const float> parameters, const Con
       ActiveKernels().gemm(product);
       const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
       if (spec_.layer_norm) {
-        NormaliseColumns(layer.out, batch, cache.stride, base + layer.scale, base + layer.shift,
-                         before, h, tape.At(cache.inv_std));
+        ActiveKernels().graph.normalise(
+            true, kNormEpsilon, ConstMatrixView(before, layer.out, batch, cache.stride),
+            base + layer.scale, base + layer.shift, tape.At(cache.moments),
+            MatrixView{h, layer.out, batch, cache.stride});
         ActiveKernels().activate(spec_.activation, h, h, size);
       } else if (!fused) {
         ActiveKernels().activate(spec_.activation, before, h, size);
@@ -369,7 +402,18 @@ void MlpFunction::BackwardMember(const float* base, int member, const float* d_o
       d_weight.c_col = layer.out;
       d_weight.accumulate = to.add_parameters;
       d_weight.row_sum = to.add_parameters ? tape.At(tape.row_sum_) : gradients + layer.bias;
+      const bool some = l == 0 && !tape.live_.empty();
+      if (some) {
+        d_weight.n = static_cast<int>(tape.live_.size());
+        d_weight.b_row = d_weight.n;
+        d_weight.c = tape.live_weight_.data();
+        d_weight.accumulate = false;
+      }
       ActiveKernels().gemm(d_weight);
+      if (some) {
+        Spread(tape.live_, layer.out, layer.in, d_weight.c, to.add_parameters,
+               gradients + layer.weight);
+      }
       if (to.add_parameters) {
         Eigen::Map<Eigen::ArrayXf>(gradients + layer.bias, layer.out) +=
             Eigen::Map<const Eigen::ArrayXf>(d_weight.row_sum, layer.out);
@@ -413,27 +457,30 @@ void MlpFunction::BackwardMember(const float* base, int member, const float* d_o
     if (!fused) {
       const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
       const float* from = tape.At(cache.active);
+      const ConstMatrixView before(tape.At(cache.before), below.out, batch, cache.stride);
       if (spec_.activation == Activation::kSilu) {
-        from = tape.At(cache.before);
+        from = before.data;
         if (spec_.layer_norm) {
           // what went into SiLU was not kept; the gradient above is no longer needed
           float* const u = tape.At(tape.delta_[(l + 1) % 2]);
-          for (int b = 0; b < batch; ++b) {
-            const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(b) * cache.stride;
-            Eigen::Map<Eigen::ArrayXf>(u + start, below.out) =
-                Eigen::Map<const Eigen::ArrayXf>(tape.At(cache.before) + start, below.out) *
-                    Eigen::Map<const Eigen::ArrayXf>(base + below.scale, below.out) +
-                Eigen::Map<const Eigen::ArrayXf>(base + below.shift, below.out);
-          }
+          ActiveKernels().graph.normalise(true, kNormEpsilon, before, base + below.scale,
+                                          base + below.shift, tape.At(cache.moments),
+                                          MatrixView{u, below.out, batch, cache.stride});
           from = u;
         }
       }
       ActiveKernels().activate_backward(spec_.activation, from, d, size);
       if (spec_.layer_norm) {
-        NormaliseBackward(
-            below.out, batch, cache.stride, base + below.scale, tape.At(cache.before),
-            tape.At(cache.inv_std), d, gradients == nullptr ? nullptr : gradients + below.scale,
-            gradients == nullptr ? nullptr : gradients + below.shift, to.add_parameters);
+        float* const d_scale = gradients == nullptr ? nullptr : gradients + below.scale;
+        float* const d_shift = gradients == nullptr ? nullptr : gradients + below.shift;
+        if (gradients != nullptr && !to.add_parameters) {
+          std::fill_n(d_scale, below.out, 0.0F);
+          std::fill_n(d_shift, below.out, 0.0F);
+        }
+        const MatrixView d_z{d, below.out, batch, cache.stride};
+        ActiveKernels().graph.normalise_backward(true, before, base + below.scale,
+                                                 tape.At(cache.moments), d_z, d_scale, d_shift, d_z,
+                                                 false);
       }
     }
     delta = d;

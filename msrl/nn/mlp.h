@@ -15,6 +15,7 @@
 
 #include <Eigen/Core>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,11 +95,14 @@ class MlpTape {
   struct Layer {
     int stride = 0;           // floats from one column to the next
     std::size_t active = 0;   // activation(...)
-    std::size_t before = 0;   // what the backward pass needs besides: normalised or before SiLU
-    std::size_t inv_std = 0;  // of layer norm, one per sample
+    std::size_t before = 0;   // W x + b, if the backward pass needs it
+    std::size_t moments = 0;  // of layer norm: mean and 1 / std of every sample
   };
 
   float* At(std::size_t offset) { return buffer_.data() + offset; }
+  // Many features of a matrix are zero in all states of a task. Products with inputs that are zero
+  // in the whole batch are left out, which changes no sum.
+  void FindLiveInputs(const ConstMatrixRef& input);
 
   MlpSpec spec_;
   int max_batch_;
@@ -106,6 +110,9 @@ class MlpTape {
   MemberRange members_{0, 0};
   bool own_inputs_ = false;
   std::vector<Layer> layers_;  // hidden layers, member by member
+  std::vector<int> live_;      // input rows of the last forward pass that were kept; empty: all
+  std::vector<std::uint32_t> seen_;
+  FloatBuffer live_weight_;  // their columns of the first layer's weight or of its gradient
   std::size_t input_ = 0, output_ = 0, d_output_ = 0, row_sum_ = 0, delta_[2] = {0, 0};
   FloatBuffer buffer_;
 };

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/testing/allocation_counter.h"
+#include "msrl/testing/gradients.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/testing/user_error.h"
 
@@ -15,14 +15,10 @@ namespace msrl {
 namespace {
 
 using testing::AllocationCount;
+using testing::RandomMatrix;
+using testing::Slope;
 using testing::Tol;
 using testing::UserErrorText;
-
-Eigen::MatrixXf RandomMatrix(int rows, int columns, Rng& rng) {
-  Eigen::MatrixXf matrix(rows, columns);
-  for (float& value : matrix.reshaped()) value = static_cast<float>(rng.Normal());
-  return matrix;
-}
 
 double Apply(Activation f, double x) {
   switch (f) {
@@ -76,17 +72,6 @@ Eigen::MatrixXd Reference(const Mlp& mlp, const std::vector<double>& parameters,
     output.middleRows(k * spec.output, spec.output) = x;
   }
   return output;
-}
-
-double Slope(double& x, const std::function<double()>& f) {
-  const double h = 1e-6;
-  const double saved = x;
-  x = saved + h;
-  const double above = f();
-  x = saved - h;
-  const double below = f();
-  x = saved;
-  return (above - below) / (2.0 * h);
 }
 
 struct Case {
@@ -206,6 +191,72 @@ TEST(MlpTest, ColumnsDontDependOnEachOther) {
   for (int b = 0; b < 20; ++b) {
     EXPECT_LT((mlp.Forward(input.col(b), one) - all.col(b)).norm(), Tol(1e-6));
   }
+}
+
+// Inputs that are zero in the whole batch take no part: the network is the smaller one without
+// them.
+TEST(MlpTest, ZeroInputsAreLeftOut) {
+  const MlpSpec spec{.input = 40,
+                     .hidden = {48, 16},
+                     .output = 3,
+                     .activation = Activation::kTanh,
+                     .layer_norm = true,
+                     .members = 2};
+  MlpSpec small_spec = spec;
+  small_spec.input = 14;
+  constexpr int kBatch = 21;
+  const auto live = [](int i) { return i % 3 == 1 || i == 39; };
+  Rng rng(6, "mlp");
+  Mlp mlp(spec);
+  mlp.Init(rng);
+  Mlp small(small_spec);
+  Eigen::MatrixXf input = RandomMatrix(40, kBatch, rng);
+  Eigen::MatrixXf small_input(14, kBatch);
+  std::vector<std::size_t> place;  // of the small network's parameters
+  for (int member = 0; member < 2; ++member) {
+    for (std::size_t t = 0; t < mlp.tensors().size() / 2; ++t) {
+      const NamedTensor& tensor = mlp.tensors()[member * mlp.tensors().size() / 2 + t];
+      for (int c = 0; c < tensor.columns; ++c) {
+        if (t == 0 && !live(c)) continue;
+        for (int r = 0; r < tensor.rows; ++r) place.push_back(tensor.offset + c * tensor.rows + r);
+      }
+    }
+  }
+  ASSERT_EQ(place.size(), small.parameter_count());
+  for (std::size_t i = 0; i < place.size(); ++i) small.parameters()[i] = mlp.parameters()[place[i]];
+  for (int i = 0, next = 0; i < 40; ++i) {
+    if (live(i)) {
+      small_input.row(next++) = input.row(i);
+    } else {
+      input.row(i).setConstant(i % 2 == 0 ? 0.0F : -0.0F);
+    }
+  }
+
+  MlpTape tape(spec, kBatch);
+  MlpTape small_tape(small_spec, kBatch);
+  EXPECT_EQ(mlp.Forward(input, tape), small.Forward(small_input, small_tape));
+  const Eigen::MatrixXf d_output = RandomMatrix(6, kBatch, rng);
+  std::vector<float> gradients(mlp.parameter_count(), 1.0F);
+  std::vector<float> small_gradients(small.parameter_count());
+  mlp.Backward(d_output, tape, gradients);
+  small.Backward(d_output, small_tape, small_gradients);
+  std::vector<float> expected(gradients.size(), 0.0F);
+  for (std::size_t i = 0; i < place.size(); ++i) expected[place[i]] = small_gradients[i];
+  EXPECT_EQ(gradients, expected);
+
+  // added to what is there
+  MlpFunction(spec).Backward(mlp.parameters(), d_output, tape,
+                             {.parameters = gradients, .add_parameters = true});
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    EXPECT_NEAR(gradients[i], 2.0F * expected[i], Tol(1e-5));
+  }
+
+  // one number in one sample is enough to count, a bad one too
+  input(0, kBatch - 1) = 1.0F;
+  EXPECT_NE(mlp.Forward(input, tape).col(kBatch - 1),
+            small.Forward(small_input, small_tape).col(kBatch - 1));
+  input(0, kBatch - 1) = NAN;
+  EXPECT_TRUE(std::isnan(mlp.Forward(input, tape)(0, kBatch - 1)));
 }
 
 TEST(MlpTest, MembersAloneAreAsInTheEnsemble) {

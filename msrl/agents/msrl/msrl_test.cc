@@ -152,15 +152,21 @@ TEST(Msrl, WithoutMatrixAndLookaheadItIsItsBase) {
       // it was filled all the same
       EXPECT_EQ(planner ? planner->library().size() : 50, 50);
     }
+    // settings of the base reach it, and tell
+    const std::string setting = pair.base == std::string("dqn") ? "epsilon_steps=1" : "gamma=0.5";
+    Play plain(pair.env, Make(pair.base, pair.env, {}, 5));
+    Play set(pair.env, Make(pair.base, pair.env, {setting}, 5));
+    Play passed_on(pair.env, Make(pair.id, pair.env, {"matrix=false", "plan=off", setting}, 5));
+    for (Play* play : {&plain, &set, &passed_on}) play->Train(300);
+    EXPECT_EQ(passed_on.actions_, set.actions_) << pair.id;
+    EXPECT_NE(passed_on.actions_, plain.actions_) << pair.id;
     // the other side: each part alone makes a difference
-    for (const Settings& settings :
-         {Settings{"plan=off"}, Settings{"plan=model"},
-          Settings{"matrix=false", "plan=library", "margin=0", "beta=2"}}) {
-      Play base(pair.env, Make(pair.base, pair.env, {}, 5));
+    for (Settings settings : {Settings{"plan=off"}, Settings{"plan=model"},
+                              Settings{"matrix=false", "plan=library", "margin=0"}}) {
+      settings.push_back(setting);
       Play other(pair.env, Make(pair.id, pair.env, settings, 5));
-      base.Train(300);
       other.Train(300);
-      EXPECT_NE(base.actions_, other.actions_) << pair.id << " " << settings[0];
+      EXPECT_NE(set.actions_, other.actions_) << pair.id << " " << settings[0];
     }
   }
 }

@@ -1,0 +1,83 @@
+// The two versions of the kernels agree.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "msrl/core/text.h"
+#include "msrl/nn/kernels.h"
+#include "msrl/nn/static_graph.h"
+#include "msrl/testing/gradients.h"
+#include "msrl/testing/tolerance.h"
+
+namespace msrl {
+namespace {
+
+using testing::RandomMatrix;
+using testing::Tol;
+
+TEST(GraphKernelsTest, BothKindsAgree) {
+  using internal::ConstMatrixView;
+  using internal::MatrixView;
+  if (internal::Avx2Kernels() == nullptr) GTEST_SKIP() << "no AVX2";
+  const internal::GraphKernels& fast = internal::Avx2Kernels()->graph;
+  const internal::GraphKernels& plain = internal::PortableKernels().graph;
+  Rng rng(8, "kernels");
+  constexpr int kRows = 21;
+  constexpr int kColumns = 4;
+  const Eigen::MatrixXf a = RandomMatrix(kRows, kColumns, rng).cwiseAbs().array() + 0.1F;
+  const Eigen::MatrixXf b = RandomMatrix(kRows, kColumns, rng).cwiseAbs().array() + 0.1F;
+  const Eigen::MatrixXf d = RandomMatrix(kRows, kColumns, rng);
+  const auto view = [](const Eigen::MatrixXf& m) {
+    return ConstMatrixView(m.data(), static_cast<int>(m.rows()), static_cast<int>(m.cols()),
+                           m.rows());
+  };
+  const auto agree = [&](const std::function<void(const internal::GraphKernels&, MatrixView)>& run,
+                         const std::string& what) {
+    Eigen::MatrixXf one = d;
+    Eigen::MatrixXf two = d;
+    run(fast, {one.data(), kRows, kColumns, kRows});
+    run(plain, {two.data(), kRows, kColumns, kRows});
+    EXPECT_LT((one - two).cwiseAbs().maxCoeff(), Tol(2e-5)) << what;
+    EXPECT_NE(one, d) << what;
+  };
+  for (int f = 0; f <= static_cast<int>(internal::Unary::kSymexp); ++f) {
+    const internal::UnaryFunction u{static_cast<internal::Unary>(f), 0.5F, 0.75F};
+    agree([&](const auto& k, MatrixView y) { k.unary(u, view(a), y); }, StrCat("unary ", f));
+    agree([&](const auto& k,
+              MatrixView y) { k.unary_backward(u, view(a), view(b), view(d), y, true); },
+          StrCat("unary backward ", f));
+  }
+  for (int f = 0; f <= static_cast<int>(internal::Binary::kMax); ++f) {
+    const auto binary = static_cast<internal::Binary>(f);
+    agree([&](const auto& k, MatrixView y) { k.binary(binary, view(a), view(b), y); },
+          StrCat("binary ", f));
+    agree(
+        [&](const auto& k, MatrixView y) {
+          k.binary_backward(binary, view(a), view(b), view(d), y, true, {}, false);
+        },
+        StrCat("binary backward ", f));
+  }
+  for (const bool flag : {false, true}) {
+    agree([&](const auto& k, MatrixView y) { k.softmax(view(a), 7, flag, y); }, "softmax");
+    agree([&](const auto& k,
+              MatrixView y) { k.softmax_backward(view(a), 7, flag, view(d), y, true); },
+          "softmax backward");
+    std::vector<float> moments(2 * kColumns);
+    agree(
+        [&](const auto& k, MatrixView y) {
+          k.normalise(flag, 1e-5F, view(a), b.data(), b.data(), moments.data(), y);
+        },
+        "norm");
+    agree(
+        [&](const auto& k, MatrixView y) {
+          k.normalise_backward(flag, view(a), b.data(), moments.data(), view(d), nullptr, nullptr,
+                               y, true);
+        },
+        "norm backward");
+  }
+}
+
+}  // namespace
+}  // namespace msrl
