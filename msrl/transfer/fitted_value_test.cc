@@ -8,7 +8,7 @@
 #include "msrl/env/spec.h"
 #include "msrl/testing/tolerance.h"
 #include "msrl/transfer/collect.h"
-#include "msrl/transfer/correlation.h"
+#include "msrl/core/statistics.h"
 
 namespace msrl {
 namespace {

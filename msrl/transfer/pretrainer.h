@@ -20,7 +20,7 @@
 #include "msrl/datasets/episode_file.h"
 #include "msrl/files/state.h"
 #include "msrl/paper/figures.h"
-#include "msrl/transfer/correlation.h"
+#include "msrl/core/statistics.h"
 #include "msrl/transfer/value_target.h"
 
 namespace msrl {
