@@ -64,6 +64,29 @@ void ValueBranch::Silence(std::vector<std::uint8_t> active) {
   }
 }
 
+ValueBranch ValueBranch::WithRestFixed(std::span<const float> rest) const {
+  const auto kept = static_cast<std::size_t>(feature_count()) - rest.size();
+  ValueBranch result(static_cast<int>(kept), shape_, info_);
+  result.active_.assign(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(kept));
+  const std::span<const float> old = network_.parameters();
+  const std::span<float> parameters = result.network_.parameters();
+  // columns of the first weight are inputs; all other tensors have the same size in both
+  for (std::size_t k = 0; k < network_.tensors().size(); ++k) {
+    const NamedTensor& from = network_.tensors()[k];
+    const NamedTensor& to = result.network_.tensors()[k];
+    std::copy_n(old.begin() + static_cast<std::ptrdiff_t>(from.offset), to.size(),
+                parameters.begin() + static_cast<std::ptrdiff_t>(to.offset));
+  }
+  const NamedTensor& weight = network_.tensors()[0];
+  const NamedTensor& bias = result.network_.tensors()[1];
+  const auto units = static_cast<std::size_t>(weight.rows);
+  for (std::size_t j = 0; j < rest.size(); ++j) {
+    const float* const column = old.data() + weight.offset + (kept + j) * units;
+    for (std::size_t i = 0; i < units; ++i) parameters[bias.offset + i] += rest[j] * column[i];
+  }
+  return result;
+}
+
 ArtefactHeader ValueBranch::HeaderOf(int feature_count, const BranchShape& shape,
                                      const BranchInfo& info) {
   return {.kind = kKind,

@@ -88,6 +88,9 @@ class ValueBranch {
   // Inputs that never were get zero weights: what was not learned must not speak in the target.
   void Silence(std::vector<std::uint8_t> active);
 
+  // The branch that sees the first inputs alone, as if the others always were `rest`.
+  ValueBranch WithRestFixed(std::span<const float> rest) const;
+
   // The contents of an artefact.
   std::string Encode() const;
   // UserError on anything that is not a whole branch, or that is of another lift.
