@@ -95,7 +95,8 @@ TEST_F(CliTest, DescribePrintsHorizonBlocksPatternsAndMatrix) {
 
 TEST_F(CliTest, JsonHoldsTheMatrixAndThePatterns) {
   const TrajectoryFile file = ReadTrajectories(kExample);
-  for (const char* kind : {"full", "compact", "compact-no-action", "compact-no-reward"}) {
+  for (const char* kind :
+       {"full", "compact", "compact-no-action", "compact-no-reward", "compact-effort"}) {
     const Outcome outcome = Run("describe --json --lift " + std::string(kind) + " " + kExample);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const auto lift = Lift::Make({LiftKindFromName(kind), file.d, file.q, {}});

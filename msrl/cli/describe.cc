@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "msrl/cli/json_output.h"
 #include "msrl/core/check.h"
 #include "msrl/core/patterns.h"
+#include "msrl/core/ridge.h"
 #include "msrl/core/segment.h"
 #include "msrl/datasets/trajectory_file.h"
 #include "msrl/files/npy.h"
@@ -17,8 +19,10 @@ namespace {
 
 struct DescribeOptions : OptionList {
   std::string& file = Required("FILE", "Trajectories (.jsonl, .csv or .h5)");
-  std::string& lift = Text(
-      "--lift", "full | compact | compact-no-action | compact-no-reward (default full)", "full");
+  std::string& lift =
+      Text("--lift",
+           "full | compact | compact-no-action | compact-no-reward | compact-effort (default full)",
+           "full");
   bool& json = Flag("--json", "One JSON object per trajectory");
   std::string& npy = Text("--npy", "Write all matrices to this file, N x m x m float64");
   bool& matrix = Flag("--matrix", "Show the matrix however large it is");
@@ -97,11 +101,26 @@ void PrintPatterns(const SegmentMatrix& matrix) {
   }
 }
 
+// Whichever channels say more than twice their error.
+void PrintRegressions(const SegmentMatrix& matrix) {
+  fmt::print("  what moves what (ridge regressions, slope +- standard error)\n");
+  for (const ChannelRegression& regression : Regressions(matrix)) {
+    std::string terms;
+    for (const ChannelRegression::Term& term : regression.terms) {
+      if (std::abs(term.slope) <= 2.0 * term.error) continue;
+      terms += fmt::format("  {} {:+.3g} +- {:.1g}", term.channel, term.slope, term.error);
+    }
+    fmt::print("    {:<9} {:3.0f} % explained{}\n", regression.of, 100.0 * regression.explained,
+               terms.empty() ? "  by nothing that stands out" : terms);
+  }
+}
+
 void PrintText(const Trajectory& trajectory, const SegmentMatrix& matrix, bool show_matrix) {
   fmt::print("trajectory {}\n  horizon {}\n", trajectory.name, matrix.Horizon());
   PrintTotals(matrix);
   PrintBlockNorms(matrix);
   PrintPatterns(matrix);
+  if (matrix.lift()->kind() != LiftKind::kFull) PrintRegressions(matrix);
   if (show_matrix || matrix.dim() <= kMaxShownDimension) {
     fmt::print("  matrix\n");
     PrintTable(matrix.lift()->Labels(), matrix.Dense());
@@ -128,6 +147,19 @@ Json ToJson(const Trajectory& trajectory, const SegmentMatrix& matrix) {
     patterns[pattern.name] = {{"holds", pattern.Holds()},
                               {"residual", pattern.residual},
                               {"relative", pattern.Relative()}};
+  }
+  if (lift.kind() != LiftKind::kFull) {
+    Json& regressions = object["regressions"] = Json::array();
+    for (const ChannelRegression& regression : Regressions(matrix)) {
+      Json terms = Json::object();
+      for (const ChannelRegression::Term& term : regression.terms) {
+        terms[term.channel] = {{"slope", term.slope}, {"error", term.error}};
+      }
+      regressions.push_back({{"of", regression.of},
+                             {"intercept", regression.intercept},
+                             {"explained", regression.explained},
+                             {"on", std::move(terms)}});
+    }
   }
   Json& endpoints = object["endpoints"];
   if (const Endpoints ends = RecoverEndpoints(matrix); ends.defined) {

@@ -15,6 +15,15 @@ namespace {
 // Eigenvalues below this share of the largest count as zero: directions the segment never took.
 constexpr double kRankTolerance = 1e-10;
 
+// e = |a|^2 keeps its value under rotations only.
+void RequireKeepsEffort(const Lift& lift, const Gauge& gauge) {
+  if (lift.kind() != LiftKind::kCompactEffort) return;
+  const Index q = lift.q();
+  if ((gauge.U.transpose() * gauge.U - Eigen::MatrixXd::Identity(q, q)).norm() > 1e-9) {
+    throw UserError("the lift compact-effort allows orthogonal U only: others change |a|^2");
+  }
+}
+
 void RequireFits(const Gauge& gauge, Index d, Index q) {
   if (gauge.S.rows() != d || gauge.S.cols() != d || gauge.U.rows() != q || gauge.U.cols() != q) {
     throw UserError(StrCat("gauge needs S of ", d, " x ", d, " and U of ", q, " x ", q, ", got ",
@@ -131,6 +140,7 @@ Gauge Gauge::Inverse() const {
 SegmentMatrix ApplyGauge(const SegmentMatrix& matrix, const Gauge& gauge) {
   const Lift& lift = *matrix.lift();
   RequireFits(gauge, lift.d(), lift.q());
+  RequireKeepsEffort(*matrix.lift(), gauge);
   // H M H^T = H (H M)^T for symmetric M
   Eigen::MatrixXd dense = matrix.Dense();
   ApplyToRows(lift, gauge, dense);

@@ -20,7 +20,8 @@ struct Gauge {
 };
 
 // H M H^T with H = BlkDiag(S, S, U(x)S, U(x)S, 1, 1) (full lift) or BlkDiag(S, S, U, 1, 1)
-// (compact). H is never formed: O(m^2 (d + q)). UserError if the sizes don't fit.
+// (compact). H is never formed: O(m^2 (d + q)). UserError if the sizes don't fit, and on a U that
+// is not orthogonal where the lift has the effort |a|^2.
 SegmentMatrix ApplyGauge(const SegmentMatrix& matrix, const Gauge& gauge);
 
 // The same coordinate change on raw data.

@@ -99,5 +99,19 @@ TEST(Gauge, RefusesSizesThatDoNotFitAndSingularFactors) {
   EXPECT_THROW(singular.Inverse(), UserError);
 }
 
+TEST(Gauge, EffortAllowsRotationsOnly) {
+  const auto lift = Lift::Make({LiftKind::kCompactEffort, 2, 2, {}});
+  Segment segment;
+  segment.x = Eigen::MatrixXd::Random(2, 6);
+  segment.a = Eigen::MatrixXd::Random(2, 5);
+  segment.r = Eigen::VectorXd::Random(5);
+  Gauge gauge = Gauge::Identity(2, 2);
+  gauge.U << 0.6, -0.8, 0.8, 0.6;
+  const SegmentMatrix turned = ApplyGauge(Describe(lift, segment), gauge);
+  EXPECT_LE(turned.Distance(Describe(lift, ApplyGauge(segment, gauge))), 1e-12 * turned.Norm());
+  gauge.U *= 2.0;
+  EXPECT_THROW(ApplyGauge(Describe(lift, segment), gauge), UserError);
+}
+
 }  // namespace
 }  // namespace msrl

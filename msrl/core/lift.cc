@@ -59,6 +59,7 @@ Lift::Lift(LiftSpec spec) : spec_(std::move(spec)) {
     add("x", d, BlockRole::kGeometry);
     add("dx", d, BlockRole::kGeometry);
     if (spec_.kind != LiftKind::kCompactNoAction) add("a", q, BlockRole::kAction);
+    if (spec_.kind == LiftKind::kCompactEffort) add("e", 1, BlockRole::kInvariant);
   }
   if (spec_.kind != LiftKind::kCompactNoReward) add("r", 1, BlockRole::kInvariant);
   add("1", 1, BlockRole::kInvariant);
@@ -124,7 +125,8 @@ void Lift::Apply(const ConstVec& x, const ConstVec& a, double r, const ConstVec&
   const Index q = spec_.q;
   MSRL_CHECK_EQ(psi.size(), m_);
   if (x.size() != d || a.size() != q || x_next.size() != d || !AllAcceptable(x) ||
-      !AllAcceptable(a) || !Acceptable(r) || !AllAcceptable(x_next)) [[unlikely]] {
+      !AllAcceptable(a) || !Acceptable(r) || !AllAcceptable(x_next) ||
+      (spec_.kind == LiftKind::kCompactEffort && !Acceptable(a.squaredNorm()))) [[unlikely]] {
     RefuseBadInput(x, a, r, x_next);
   }
 
@@ -140,6 +142,7 @@ void Lift::Apply(const ConstVec& x, const ConstVec& a, double r, const ConstVec&
   } else {
     first = x;
     if (spec_.kind != LiftKind::kCompactNoAction) psi.segment(2 * d, q) = a;
+    if (spec_.kind == LiftKind::kCompactEffort) psi[2 * d + q] = a.squaredNorm();
   }
   if (spec_.kind != LiftKind::kCompactNoReward) psi[m_ - 2] = r;
   psi[m_ - 1] = 1.0;
@@ -169,6 +172,7 @@ void Lift::RefuseBadInput(const ConstVec& x, const ConstVec& a, double r,
   };
   for (Index i = 0; i < spec_.d; ++i) require_value(x_name("x", i), x[i]);
   for (Index i = 0; i < spec_.q; ++i) require_value(StrCat("a[", i, "]"), a[i]);
+  if (spec_.kind == LiftKind::kCompactEffort) require_value("effort |a|^2", a.squaredNorm());
   require_value("reward", r);
   for (Index i = 0; i < spec_.d; ++i) require_value(x_name("next x", i), x_next[i]);
   MSRL_CHECK(false, "input was refused without a reason");

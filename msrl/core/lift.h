@@ -20,14 +20,15 @@ enum class LiftKind {
   kCompact,          // [x, dx, a, r, 1], m = 2d + q + 2
   kCompactNoAction,  // [x, dx, r, 1]: the paper's ablation "without action blocks"
   kCompactNoReward,  // [x, dx, a, 1]: the paper's ablation "without reward coupling"
+  kCompactEffort,    // [x, dx, a, e, r, 1] with e = |a|^2: what quadratic action costs are told by
 };
 
 constexpr auto EnumNames(LiftKind) {
-  return Names("full", "compact", "compact-no-action", "compact-no-reward");
+  return Names("full", "compact", "compact-no-action", "compact-no-reward", "compact-effort");
 }
 // Those of the aligned geometry, which agents and branches can have.
 inline constexpr LiftKind kCompactLifts[] = {LiftKind::kCompact, LiftKind::kCompactNoAction,
-                                             LiftKind::kCompactNoReward};
+                                             LiftKind::kCompactNoReward, LiftKind::kCompactEffort};
 inline std::string_view LiftKindName(LiftKind kind) { return EnumName(kind); }
 // UserError on an unknown name.
 LiftKind LiftKindFromName(std::string_view name);
@@ -51,7 +52,7 @@ enum class BlockRole {
   kGeometry,        // by S
   kAction,          // by U
   kActionGeometry,  // by U (x) S
-  kInvariant,       // not at all: reward and constant
+  kInvariant,       // not at all: reward and constant; effort, if U is orthogonal
 };
 
 struct LiftBlock {

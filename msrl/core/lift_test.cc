@@ -23,6 +23,7 @@ TEST(Lift, HasThePapersDimensions) {
   EXPECT_EQ(Lift::Make({LiftKind::kCompact, 8, 10, {}})->m(), 28);
   EXPECT_EQ(Lift::Make({LiftKind::kCompactNoAction, 8, 10, {}})->m(), 18);
   EXPECT_EQ(Lift::Make({LiftKind::kCompactNoReward, 8, 10, {}})->m(), 27);
+  EXPECT_EQ(Lift::Make({LiftKind::kCompactEffort, 8, 10, {}})->m(), 29);
   EXPECT_EQ(Lift::Make({LiftKind::kFull, 8, 10, {}})->m(), 2 * 8 + 2 * 10 * 8 + 2);
 }
 
@@ -44,6 +45,20 @@ TEST(Lift, CompactLiftOfOneStepByHand) {
   Eigen::VectorXd expected(7);
   expected << 1, 2, 2, 6, -4, 0.5, 1;
   EXPECT_EQ(psi, expected);
+}
+
+TEST(Lift, EffortIsTheSquareOfTheAction) {
+  const auto lift = Lift::Make({LiftKind::kCompactEffort, 1, 2, {}});
+  const auto one = [](double v) { return Eigen::VectorXd::Constant(1, v); };
+  Eigen::VectorXd psi(lift->m());
+  lift->Apply(one(1), Eigen::Vector2d(3, -4), 0.5, one(3), psi);
+  Eigen::VectorXd expected(7);
+  expected << 1, 2, 3, -4, 25, 0.5, 1;
+  EXPECT_EQ(psi, expected);
+  EXPECT_NE(UserErrorText([&] {
+              lift->Apply(one(1), Eigen::Vector2d(1e60, 0), 0.5, one(3), psi);
+            }).find("effort"),
+            std::string::npos);
 }
 
 TEST(Lift, LabelsNameEveryRow) {
@@ -105,7 +120,8 @@ TEST(Lift, RefusesImpossibleSpecs) {
 }
 
 TEST(Lift, NamesKindsBothWays) {
-  for (const char* name : {"full", "compact", "compact-no-action", "compact-no-reward"}) {
+  for (const char* name :
+       {"full", "compact", "compact-no-action", "compact-no-reward", "compact-effort"}) {
     EXPECT_EQ(LiftKindName(LiftKindFromName(name)), name);
   }
   EXPECT_NE(UserErrorText([] { LiftKindFromName("compct"); }).find("did you mean 'compact'?"),

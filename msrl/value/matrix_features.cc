@@ -70,6 +70,7 @@ MatrixFeatures::MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& optio
   }
   size_ = average_count() + 1;
   if (options_.endpoints) size_ += 2 * d_ + d_ * (d_ + 1) / 2 + 1;
+  if (options_.regressions) size_ += regressions_.emplace(*lift_).size();
 }
 
 std::vector<std::string> MatrixFeatures::Names() const {
@@ -99,6 +100,9 @@ std::vector<std::string> MatrixFeatures::Names() const {
     for (int i = 0; i <= j; ++i) names.push_back(StrCat("D[", i, ",", j, "]"));
   }
   names.emplace_back("ends");
+  if (regressions_) {
+    for (std::string& name : regressions_->Names()) names.push_back(std::move(name));
+  }
   return names;
 }
 
@@ -126,6 +130,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<float> out) 
   }
   out[count] = static_cast<float>(std::log1p(horizon) / kLogHorizonUnit);
   if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
+  if (regressions_) regressions_->Compute(matrix, out.data() + regressions_begin());
 }
 
 void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out) const {
@@ -142,6 +147,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out)
   }
   out[count] = std::log1p(horizon) / kLogHorizonUnit;
   if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
+  if (regressions_) regressions_->Compute(matrix, out.data() + regressions_begin());
 }
 
 MatrixFeatures::Endpoints MatrixFeatures::FindEndpoints(const double* packed,
@@ -218,6 +224,9 @@ SegmentMatrix MatrixFeatures::Pullback(const SegmentMatrix& matrix,
     if (options_.endpoints) {
       PullEndpointsBack(packed, horizon, d_features.data() + ends, gradient.data());
     }
+  }
+  if (regressions_) {
+    regressions_->PullBack(matrix, d_features.data() + regressions_begin(), gradient.data());
   }
   for (Index j = 0, k = 0; j < lift_->m(); ++j, ++k) {
     for (Index i = 0; i < j; ++i, ++k) gradient[static_cast<std::size_t>(k)] *= 0.5;

@@ -10,6 +10,7 @@
 //   x0, xT      3 x_0 and 3 x_T, cut to +-12
 //   D           x_T x_T^T - x_0 x_0^T, upper triangle column by column, cut to +-9
 //   ends        1 if the end points are exact, else 0
+//   with regressions: msrl/value/matrix_regressions.h
 // or, of the set "state", x_T alone: what the present state shows of Z and nothing of the way there.
 //
 // symlog(v) = sign(v) log(1 + |v|). The end points come out of Z alone (msrl/core/patterns.h): its
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,23 +30,37 @@
 
 #include "msrl/core/lift.h"
 #include "msrl/core/segment_matrix.h"
+#include "msrl/value/matrix_regressions.h"
 
 namespace msrl {
 
-enum class FeatureSet { kSelectedEndpoints, kSelected, kAllEndpoints, kAll, kState };
+enum class FeatureSet {
+  kSelectedEndpoints,
+  kSelected,
+  kAllEndpoints,
+  kAll,
+  kSelectedRegressions,
+  kAllRegressions,
+  kState,
+};
 constexpr auto EnumNames(FeatureSet) {
-  return Names("selected+endpoints", "selected", "all+endpoints", "all", "state");
+  return Names("selected+endpoints", "selected", "all+endpoints", "all", "selected+regressions",
+               "all+regressions", "state");
 }
 
 struct MatrixFeatureOptions {
   bool all_entries = false;  // all averages, not only the selected ones
   bool endpoints = true;
-  bool only_state = false;  // x_T and none of the others
+  bool regressions = false;  // with end points too
+  bool only_state = false;   // x_T and none of the others
 
   static MatrixFeatureOptions Of(FeatureSet set) {
-    return {.all_entries = set == FeatureSet::kAllEndpoints || set == FeatureSet::kAll,
-            .endpoints = set == FeatureSet::kSelectedEndpoints || set == FeatureSet::kAllEndpoints,
-            .only_state = set == FeatureSet::kState};
+    using enum FeatureSet;
+    const bool regressions = set == kSelectedRegressions || set == kAllRegressions;
+    return {.all_entries = set == kAllEndpoints || set == kAll || set == kAllRegressions,
+            .endpoints = set == kSelectedEndpoints || set == kAllEndpoints || regressions,
+            .regressions = regressions,
+            .only_state = set == kState};
   }
   // As EnumNames(FeatureSet).
   std::string Name() const;
@@ -63,7 +79,8 @@ class MatrixFeatures {
   static constexpr double kProductBound = 9.0;
   static constexpr double kClosedPath = 1e-6;
 
-  // UserError on the full lift, which has no x block, and on more than 16 geometry slots.
+  // UserError on the full lift, which has no x block, on more than 16 geometry slots, and on
+  // regressions that the lift has no channels for.
   explicit MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& options = {});
 
   const Lift::Ptr& lift() const { return lift_; }
@@ -99,6 +116,8 @@ class MatrixFeatures {
   struct Endpoints;
 
   int average_count() const { return static_cast<int>(entries_.size()); }
+  // Where the regressions begin: the last features.
+  int regressions_begin() const { return size_ - regressions_->size(); }
   Endpoints FindEndpoints(const double* packed, double horizon) const;
   template <typename Real>
   void WriteLastState(const double* packed, double horizon, Real* out) const;
@@ -114,6 +133,7 @@ class MatrixFeatures {
   int d_ = 0;
   int size_ = 0;
   std::vector<std::int32_t> entries_;  // packed indices of the averages
+  std::optional<MatrixRegressions> regressions_;
 };
 
 }  // namespace msrl

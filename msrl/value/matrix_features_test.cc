@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -49,6 +50,9 @@ Segment Path(Index steps, double scale, std::uint64_t seed) {
 }
 
 Lift::Ptr PaperLift() { return Lift::Make({LiftKind::kCompact, 8, 10, {}}); }
+Lift::Ptr EffortLift() { return Lift::Make({LiftKind::kCompactEffort, 8, 10, {}}); }
+
+constexpr MatrixFeatureOptions kRegressions{.endpoints = true, .regressions = true};
 
 TEST(MatrixFeatures, SizesAndNamesOfThePapersLift) {
   const MatrixFeatures selected(PaperLift());
@@ -263,10 +267,77 @@ TEST(MatrixFeatures, InDoubleAreThoseInFloat) {
   }
 }
 
+TEST(MatrixFeatures, RegressionsFindAHiddenGoal) {
+  // minus the distance to a goal that no channel shows, and a price of effort
+  for (const Lift::Ptr& lift : {PaperLift(), EffortLift()}) {
+    const MatrixFeatures map(lift, kRegressions);
+    Segment path = Path(60, 0.3, 5);
+    const Eigen::Vector2d goal(2.0, -1.0);
+    const bool costs = lift->HasBlock("e");
+    for (Index t = 0; t < 60; ++t) {
+      path.r[t] = -0.5 * (goal - path.x.col(t).head<2>()).norm() -
+                  (costs ? 0.3 * path.a.col(t).squaredNorm() : 0.0);
+    }
+    const std::vector<double> features = PreciseFeatures(map, Describe(lift, path));
+    const std::vector<std::string> names = map.Names();
+    ASSERT_EQ(std::ssize(names), map.size());
+    const auto of = [&](std::string_view name) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      EXPECT_NE(found, names.end()) << name;
+      return features[static_cast<std::size_t>(found - names.begin())];
+    };
+    EXPECT_NEAR(of("r~x way[0]"), goal.normalized()[0], 0.05);
+    EXPECT_NEAR(of("r~x way[1]"), goal.normalized()[1], 0.05);
+    // from the mean position, which is near 0
+    EXPECT_NEAR(std::expm1(of("r~x top[0]")), 2.0, 0.4);
+    EXPECT_NEAR(-std::expm1(-of("r~x top[1]")), -1.0, 0.4);
+  }
+}
+
+TEST(MatrixFeatures, RegressionsNeedTheirChannels) {
+  EXPECT_THROW(MatrixFeatures(Lift::Make({LiftKind::kCompactNoReward, 8, 10, {}}), kRegressions),
+               UserError);
+  EXPECT_THROW(MatrixFeatures(Lift::Make({LiftKind::kCompact, 4, 2, {}}), kRegressions), UserError);
+  const MatrixFeatures map(PaperLift(), kRegressions);
+  for (const Index steps : {0, 1}) {
+    const std::vector<float> features = Features(map, Describe(PaperLift(), Path(steps, 1.0, 1)));
+    EXPECT_TRUE(std::all_of(features.begin() + MatrixFeatures(PaperLift()).size(), features.end(),
+                            [](float v) { return v == 0.0F; }));
+  }
+  std::vector<float> out(static_cast<std::size_t>(map.size()));
+  const SegmentMatrix z = Describe(PaperLift(), Path(30, 1.0, 2));
+  const std::int64_t before = AllocationCount();
+  map.Compute(z, out);
+  EXPECT_EQ(AllocationCount(), before);
+}
+
+TEST(MatrixFeatures, PullbackOfRegressions) {
+  Rng rng(5, "pullback");
+  for (const Lift::Ptr& lift : {PaperLift(), EffortLift()}) {
+    const MatrixFeatures map(lift, kRegressions);
+    for (const Index steps : {40, 80}) {
+      const SegmentMatrix z = Describe(lift, Path(steps, 1.0, 20 + steps));
+      // the regressions alone: others have their own test
+      std::vector<double> w(static_cast<std::size_t>(map.size()), 0.0);
+      for (std::size_t k = static_cast<std::size_t>(MatrixFeatures(lift).size()); k < w.size();
+           ++k) {
+        w[k] = rng.Normal();
+      }
+      const SegmentMatrix gradient = map.Pullback(z, w);
+      for (int i = 0; i < 10; ++i) {
+        const SegmentMatrix direction = RandomDirection(lift, rng);
+        EXPECT_NEAR(gradient.Inner(direction), Slope(map, z, w, direction, 1e-5),
+                    Tol(1e-6) * gradient.Norm() * 20.0);
+      }
+    }
+  }
+}
+
 TEST(MatrixFeatures, PullbackIsTheDerivative) {
   Rng rng(1, "pullback");
   int cut = 0;
-  for (const FeatureSet set : EnumValues<FeatureSet>()) {
+  using enum FeatureSet;
+  for (const FeatureSet set : {kSelectedEndpoints, kSelected, kAllEndpoints, kAll, kState}) {
     const MatrixFeatures map(PaperLift(), MatrixFeatureOptions::Of(set));
     for (int round = 0; round < 20; ++round) {
       // large states, so that some features are at their bounds

@@ -1,0 +1,52 @@
+// What Z is sufficient for, as features: ridge regressions between its channels (core/ridge.h).
+// Averages show how reward and state go together only through a division that networks find hard to
+// learn; here it is done.
+//
+// In this order, with the position the first two slots and s(v) = symlog(4 v), v cut to +-50:
+//   r~x         s(slope) of the reward on each x (with effort, if the lift has it)
+//   r~x way     the slope on the position, as a direction
+//   r~x top     symlog of where a reward that falls with the distance has its top, from the mean
+//               position: -(mean reward without effort) slope / |slope|^2, cut to +-5
+//   r~x error   s(standard error) of the slope on the position
+//   r~dx        s(slope) of the reward on each dx (with effort)
+//   r~dx way    the slope on the position's change, as a direction
+//   r~all       s(slope) of the reward on each x, dx, a and effort together
+//   dx~a        s(slope) of the motion slots' change (4, 5) on each of the first four actions
+//   sd          s(standard deviation) of the reward, of what r~x leaves, of what r~all leaves
+// All zero below two transitions.
+#ifndef MSRL_VALUE_MATRIX_REGRESSIONS_H_
+#define MSRL_VALUE_MATRIX_REGRESSIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "msrl/core/lift.h"
+#include "msrl/core/segment_matrix.h"
+
+namespace msrl {
+
+class MatrixRegressions {
+ public:
+  static constexpr int kMaxChannels = 32;
+
+  // UserError on lifts without action or reward, with fewer than six slots, or with more channels
+  // than kMaxChannels.
+  explicit MatrixRegressions(const Lift& lift);
+
+  int size() const;
+  std::vector<std::string> Names() const;
+  // size() numbers. No allocation.
+  template <typename Real>
+  void Compute(const SegmentMatrix& z, Real* out) const;
+  // Adds the derivatives with respect to the stored triangle of Z (see MatrixFeatures::Pullback).
+  void PullBack(const SegmentMatrix& z, const double* d_out, double* d_packed) const;
+
+ private:
+  int d_, q_;
+  int reward_;
+  std::vector<int> state_, change_, all_, actions_;  // channels regressed on
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_VALUE_MATRIX_REGRESSIONS_H_
