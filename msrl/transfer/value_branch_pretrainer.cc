@@ -13,6 +13,7 @@
 #include "msrl/env/spec.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/random.h"
+#include "msrl/transfer/fitted_value.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
@@ -387,6 +388,17 @@ PrefixSetOptions ValidationPrefixes(const PretrainConfig& config) {
   return options;
 }
 
+PrefixSet HeldOutPrefixes(const PretrainConfig& config, const EpisodeFile& train,
+                          const EpisodeFile& held_out) {
+  const PrefixSetOptions options = ValidationPrefixes(config);
+  const bool fitted =
+      config.target == ValueTarget::kFitted || config.target == ValueTarget::kRegression;
+  if (!fitted) return MakePrefixSet(held_out, options);
+  EpisodeFile valued = held_out;
+  FittedValue(train).AddTo(valued);
+  return MakePrefixSet(valued, options);
+}
+
 std::vector<PretrainColumn> ValueBranchPretrainer::Columns() {
   return {{"train_error", "train error"},
           {"validation_error", "validation error"},
@@ -428,7 +440,7 @@ ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, Prefi
 ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,
                                              const EpisodeFile& held_out)
     : ValueBranchPretrainer(config, MakePrefixSet(train, TrainingPrefixes(config)),
-                            MakePrefixSet(held_out, ValidationPrefixes(config))) {}
+                            HeldOutPrefixes(config, train, held_out)) {}
 
 std::unique_ptr<Pretraining> ValueBranchPretrainer::Start(const PretrainJob& job) const {
   return std::make_unique<Training>(config_, train_, held_out_, job);

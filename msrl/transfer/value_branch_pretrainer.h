@@ -51,7 +51,7 @@ struct PretrainConfig {
   int width = 128;
   int layers = 2;
   bool layer_norm = true;
-  int updates = 10000;
+  int updates = 5000;
   int batch = 256;
   double learning_rate = 1e-3;
   bool decay_learning_rate = true;
@@ -138,6 +138,11 @@ class ValueBranchPretrainer : public Pretrainer {
 // Sets of a file for a config.
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config);
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config);
+// The validation set. Where the values are fitted, held-out states are valued by the regression of
+// the training episodes, not by one of their own as in their file: it is V of the training that F
+// is asked for.
+PrefixSet HeldOutPrefixes(const PretrainConfig& config, const EpisodeFile& train,
+                          const EpisodeFile& held_out);
 
 }  // namespace msrl
 
