@@ -37,7 +37,8 @@ struct PretrainOptions : OptionList {
   std::vector<std::string>& rows = Option<std::vector<std::string>>(
       "--rows", "Rows of the table: sources, mixed; all if not said", {});
   std::string& objective = Text("--objective", "paper | shape (default paper)");
-  std::string& control = Text("--control", "shuffled | unaligned | last-state | observation-only | identity");
+  std::string& control =
+      Text("--control", "shuffled | unaligned | last-state | observation-only | identity");
   std::vector<std::string>& settings = Repeated("--set", "key=value");
   int& updates = Option("--updates", "Gradient steps", -1);
   int& seeds = Option("--seeds", "Number of seeds (1)", 1);

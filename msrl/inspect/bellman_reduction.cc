@@ -36,7 +36,8 @@ std::vector<History> ListHistories(const Lift::Ptr& lift, const Multigraph& grap
   RequireValid(graph);
   std::vector<Eigen::VectorXd> psi;
   for (const GraphEdge& edge : graph.edges) psi.push_back(LiftEdge(*lift, graph, edge));
-  std::vector<History> histories{{.node = start, .edges = {}, .z = SegmentMatrix(lift), .steps = {}}};
+  std::vector<History> histories{
+      {.node = start, .edges = {}, .z = SegmentMatrix(lift), .steps = {}}};
   for (std::size_t i = 0; i < histories.size(); ++i) {
     if (std::ssize(histories[i].edges) == steps) continue;
     for (std::size_t e = 0; e < graph.edges.size(); ++e) {
@@ -44,7 +45,8 @@ std::vector<History> ListHistories(const Lift::Ptr& lift, const Multigraph& grap
       if (edge.tail != histories[i].node) continue;
       histories[i].steps.push_back(
           {.reward = edge.reward, .next = static_cast<int>(histories.size())});
-      History next{.node = edge.head, .edges = histories[i].edges, .z = histories[i].z, .steps = {}};
+      History next{
+          .node = edge.head, .edges = histories[i].edges, .z = histories[i].z, .steps = {}};
       next.edges.push_back(static_cast<int>(e));
       next.z.AddStep(psi[e]);
       histories.push_back(std::move(next));
@@ -56,7 +58,8 @@ std::vector<History> ListHistories(const Lift::Ptr& lift, const Multigraph& grap
 BellmanReduction ReduceTo(const Knowledge& knowledge, const std::vector<History>& histories,
                           double gamma) {
   const std::vector<std::size_t> group = Group(knowledge, histories);
-  const std::size_t groups = histories.empty() ? 0 : *std::max_element(group.begin(), group.end()) + 1;
+  const std::size_t groups =
+      histories.empty() ? 0 : *std::max_element(group.begin(), group.end()) + 1;
   std::vector<std::vector<std::size_t>> members(groups);
   for (std::size_t i = 0; i < histories.size(); ++i) members[group[i]].push_back(i);
 

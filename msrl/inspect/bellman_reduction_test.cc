@@ -59,8 +59,8 @@ StateGraph SmallGraph(const char* motif, std::uint64_t seed) {
   return env.Graph();
 }
 
-// The lifted states are fewer than the histories, and value iteration on them is exact. The place is
-// in Z too: of a known start, the sum of the steps is where one is.
+// The lifted states are fewer than the histories, and value iteration on them is exact. The place
+// is in Z too: of a known start, the sum of the steps is where one is.
 TEST(BellmanReduction, ValueIterationOnTheMatrixGivesTheGraphsValues) {
   constexpr int kSteps = 5;
   for (const char* motif : {"cycle", "path", "lollipop"}) {

@@ -128,7 +128,8 @@ void RequireValid(const CollectOptions& options, const EnvRegistry& envs,
     }
   }
   if (options.targets.empty()) {
-    throw UserError("setting 'targets' must name at least one of mc, expert, fitted, critic, regression");
+    throw UserError(
+        "setting 'targets' must name at least one of mc, expert, fitted, critic, regression");
   }
 }
 

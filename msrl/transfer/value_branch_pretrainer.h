@@ -109,8 +109,8 @@ struct PretrainConfig {
 //   rank_correlation               Spearman of F and V
 //   centred_rank_correlation       the same after the mean of each episode is taken off both
 //   difference_correlation         Pearson of F(Z_2) - F(Z_1) and V_2 - V_1 over pairs
-// F of the artefact is in units of reward / reward_scale and sees the matrix alone: what it was told
-// of the family (control=identity) is fixed at that of `target_family`.
+// F of the artefact is in units of reward / reward_scale and sees the matrix alone: what it was
+// told of the family (control=identity) is fixed at that of `target_family`.
 class ValueBranchPretrainer : public Pretrainer {
  public:
   // The defaults of the objective among the settings, and then all of them in their order.

@@ -11,7 +11,8 @@
 //   D           x_T x_T^T - x_0 x_0^T, upper triangle column by column, cut to +-9
 //   ends        1 if the end points are exact, else 0
 //   with regressions: msrl/value/matrix_regressions.h
-// or, of the set "state", x_T alone: what the present state shows of Z and nothing of the way there.
+// or, of the set "state", x_T alone: what the present state shows of Z and nothing of the way
+// there.
 //
 // symlog(v) = sign(v) log(1 + |v|). The end points come out of Z alone (msrl/core/patterns.h): its
 // telescoping sums are d = x_T - x_0 and D. Where |d| <= 1e-6 times the root mean square of the
