@@ -340,7 +340,8 @@ TEST_F(CliTest, CollectsDescribesAndPretrains) {
   EXPECT_TRUE(fs::exists(folder_ / "branch-7.safetensors"));
   EXPECT_TRUE(fs::exists(folder_ / "branch-8.safetensors"));
 
-  for (const char* control : {"shuffled", "unaligned", "observation-only"}) {
+  for (const char* control :
+       {"shuffled", "unaligned", "last-state", "observation-only", "identity"}) {
     const Outcome controlled = Run("pretrain" + data + " --rows mixed --updates 2 --control " +
                                    control + " --objective shape");
     EXPECT_EQ(controlled.exit_code, 0) << controlled.err;

@@ -51,7 +51,8 @@ void AddCollect(CLI::App& app, const Program& program) {
       "The file is HDF5 in the layout of Minari datasets (docs/file-formats.md). Values are in\n"
       "units of reward / reward_scale, discounted by 0.99:\n"
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
-      "  fitted  fitted evaluation of the behaviour; critic  V(o) of an agent trained for it");
+      "  fitted  fitted evaluation of the behaviour; regression  the V(o, Z) behind it;\n"
+      "  critic  V(o) of an agent trained for it");
 }
 
 }  // namespace msrl::cli

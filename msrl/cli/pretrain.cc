@@ -28,7 +28,7 @@ struct PretrainOptions : OptionList {
   std::string& data = Text("--data", "Training episodes (command collect)");
   std::string& held_out = Text("--held-out", "Validation episodes (collect --split held-out)");
   int& episodes = Option(
-      "--episodes", "Without --data: episodes to collect (4000), and a quarter held out", 4000);
+      "--episodes", "Without --data: episodes to collect (20000), and a quarter held out", 20000);
   std::uint64_t& data_seed =
       Option<std::uint64_t>("--data-seed", "Without --data: their seed (0)", 0);
   int& critic_steps = Option(
@@ -37,7 +37,8 @@ struct PretrainOptions : OptionList {
   std::vector<std::string>& rows = Option<std::vector<std::string>>(
       "--rows", "Rows of the table: sources, mixed; all if not said", {});
   std::string& objective = Text("--objective", "paper | shape (default paper)");
-  std::string& control = Text("--control", "shuffled | unaligned | observation-only");
+  std::string& control =
+      Text("--control", "shuffled | unaligned | last-state | observation-only | identity");
   std::vector<std::string>& settings = Repeated("--set", "key=value");
   int& updates = Option("--updates", "Gradient steps", -1);
   int& seeds = Option("--seeds", "Number of seeds (1)", 1);

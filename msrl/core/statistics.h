@@ -1,11 +1,24 @@
-// How well scores tell two classes apart, and whether probabilities mean what they say.
+// Agreement of predictions with what they predict: values, classes and probabilities.
 #ifndef MSRL_CORE_STATISTICS_H_
 #define MSRL_CORE_STATISTICS_H_
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace msrl {
+
+// 0 if either side is constant or there are fewer than two values.
+double PearsonCorrelation(std::span<const double> a, std::span<const double> b);
+// Pearson of the ranks; equal values share their mean rank.
+double SpearmanCorrelation(std::span<const double> a, std::span<const double> b);
+std::vector<double> Ranks(std::span<const double> values);
+
+struct MeanStd {
+  double mean = 0.0;
+  double std = 0.0;  // of the sample, n - 1; 0 for one value
+};
+MeanStd MeanAndStd(std::span<const double> values);
 
 // Area under the ROC curve: the probability that a positive scores higher than a negative, ties
 // counted half. InvariantError if one of the sets is empty. Allocates.

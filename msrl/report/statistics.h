@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "msrl/transfer/correlation.h"
+#include "msrl/core/statistics.h"
 
 namespace msrl::report {
 

@@ -129,7 +129,8 @@ void RequireValid(const CollectOptions& options, const EnvRegistry& envs,
     }
   }
   if (options.targets.empty()) {
-    throw UserError("setting 'targets' must name at least one of mc, expert, fitted, critic");
+    throw UserError(
+        "setting 'targets' must name at least one of mc, expert, fitted, critic, regression");
   }
 }
 
@@ -201,7 +202,13 @@ EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
     parts.Write(file);
     if (progress) progress("episodes", k + 1, options.episodes);
   }
-  if (Wanted(options, ValueTarget::kFitted)) AddFittedValues(file);
+  const bool fitted = Wanted(options, ValueTarget::kFitted);
+  const bool regression = Wanted(options, ValueTarget::kRegression);
+  if (fitted || regression) FittedValue(file).AddTo(file);
+  for (StoredEpisode& episode : file.episodes) {
+    if (!fitted) episode.values.erase("fitted");
+    if (!regression) episode.values.erase("regression");
+  }
   if (Wanted(options, ValueTarget::kCritic)) {
     file.attributes["critic_steps"] = std::to_string(options.critic_steps);
     AddCriticValues(file, registry, agents, {.steps = options.critic_steps, .seed = options.seed},

@@ -64,10 +64,10 @@ struct CollectOptions {
 //   mc       the discounted rest of the episode. Where it was truncated, the behaviour is taken to
 //            go on as in its last 15 steps (their mean reward for ever).
 //   expert   ExpertValue: V* of graphs and grids, the best of several roll-outs elsewhere.
-//   fitted   fitted evaluation of the behaviour (fitted_value.h).
+//   fitted, regression   fitted evaluation of the behaviour, by these episodes (fitted_value.h).
 //   critic   V(o) of an agent that learned on the family's training instances (critic_value.h); the
 //            same agent for both splits of one seed.
-// Equal options give equal contents; with fewer episodes, the first of them (except "fitted").
+// Equal options give equal contents; with fewer episodes, the first of them (except these two).
 // Environments draw reward styles, action costs, scales and horizons anew for each episode, and
 // MakeBehaviour the skill. UserError on impossible options. `progress` is called now and then in
 // every stage, "episodes" and "critics", and at the stage's end with done == total.

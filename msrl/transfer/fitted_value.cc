@@ -20,6 +20,14 @@ struct Family {
   Index columns = 0;
 };
 
+std::map<std::string, Family> FamiliesOf(const EpisodeFile& file) {
+  std::map<std::string, Family> families;
+  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
+    families[file.episodes[k].env].episodes.push_back(k);
+  }
+  return families;
+}
+
 // [observation, matrix features, squares of both, 1] per state.
 void FillFeatures(const EpisodeFile& file, Family& family) {
   const MatrixFeatures map(CompactLift());
@@ -54,16 +62,15 @@ void FillFeatures(const EpisodeFile& file, Family& family) {
       z.AddStep(psi);
     }
   }
-  // standardised, so that one ridge fits all; the last feature is the constant
-  const float count = static_cast<float>(family.columns);
-  for (Index i = 0; i < 2 * plain; ++i) {
-    auto feature = family.features.row(i).array();
-    feature -= feature.sum() / count;
-    const float deviation = std::sqrt(feature.square().sum() / count);
-    feature *= deviation > 1e-6F ? 1.0F / deviation : 0.0F;
-    feature = feature.max(-5.0F).min(5.0F);
-  }
   family.features.bottomRows(1).setOnes();
+}
+
+// All but the last feature, the constant.
+void Standardise(const Eigen::VectorXf& mean, const Eigen::VectorXf& factor, Family& family) {
+  for (Index i = 0; i < mean.size(); ++i) {
+    auto feature = family.features.row(i).array();
+    feature = ((feature - mean[i]) * factor[i]).max(-5.0F).min(5.0F);
+  }
 }
 
 // The n-step returns of all states of an episode.
@@ -81,68 +88,103 @@ void AddReturns(const StoredEpisode& episode, double gamma, int steps,
   }
 }
 
-void FitFamily(EpisodeFile& file, Family& family, const FittedValueOptions& options) {
-  FillFeatures(file, family);
-  // the last state of an episode has no return of its own, so it is no example
-  std::vector<Index> rows;
+void AddReturns(const EpisodeFile& file, const Family& family, int steps,
+                const Eigen::VectorXf& value, Eigen::VectorXf& returns) {
   for (std::size_t i = 0; i < family.episodes.size(); ++i) {
-    const Index horizon = file.episodes[family.episodes[i]].horizon();
-    for (Index t = 0; t < horizon; ++t) rows.push_back(family.first[i] + t);
+    const StoredEpisode& episode = file.episodes[family.episodes[i]];
+    const Index length = episode.horizon() + 1;
+    AddReturns(episode, file.gamma, steps, value.segment(family.first[i], length),
+               returns.segment(family.first[i], length));
   }
-  const std::size_t stride = 1 + rows.size() / static_cast<std::size_t>(options.max_rows);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < rows.size(); i += stride) rows[kept++] = rows[i];
-  rows.resize(kept);
+}
 
-  const Eigen::MatrixXf examples = family.features(Eigen::all, rows);
-  Eigen::MatrixXf gram = Eigen::MatrixXf::Zero(examples.rows(), examples.rows());
-  gram.selfadjointView<Eigen::Lower>().rankUpdate(examples);
-  Eigen::MatrixXd normal = gram.cast<double>().selfadjointView<Eigen::Lower>();
-  // not on the constant: it would pull every value to zero
-  normal.diagonal().head(normal.rows() - 1).array() += options.ridge * static_cast<double>(kept);
-  normal.diagonal().tail(1).array() += 1e-9 * static_cast<double>(kept);
-  const Eigen::LDLT<Eigen::MatrixXd> solver(normal);
-
-  Eigen::VectorXf value = Eigen::VectorXf::Zero(family.columns);
-  Eigen::VectorXf returns(family.columns);
-  // no value is beyond what the largest reward for ever would give
-  double largest = 0.0;
-  for (const std::size_t k : family.episodes) {
-    const StoredEpisode& episode = file.episodes[k];
-    largest = std::max(largest, episode.rewards.cwiseAbs().maxCoeff() / episode.reward_scale);
-  }
-  const auto bound = static_cast<float>(largest / (1.0 - file.gamma));
-  const auto add_returns = [&] {
-    for (std::size_t i = 0; i < family.episodes.size(); ++i) {
-      const StoredEpisode& episode = file.episodes[family.episodes[i]];
-      const Index length = episode.horizon() + 1;
-      AddReturns(episode, file.gamma, options.steps, value.segment(family.first[i], length),
-                 returns.segment(family.first[i], length));
-    }
-  };
-  for (int iteration = 0; iteration < options.iterations; ++iteration) {
-    add_returns();
-    const Eigen::VectorXf right = examples * returns(rows);
-    const Eigen::VectorXf weights = solver.solve(right.cast<double>()).cast<float>();
-    value.noalias() = family.features.transpose() * weights;
-    value = value.cwiseMax(-bound).cwiseMin(bound);
-  }
-  add_returns();
-  for (std::size_t i = 0; i < family.episodes.size(); ++i) {
-    StoredEpisode& episode = file.episodes[family.episodes[i]];
-    episode.values["fitted"] = returns.segment(family.first[i], episode.horizon() + 1);
-  }
+Eigen::VectorXf ValuesOf(const Family& family, const Eigen::VectorXf& weights, float bound) {
+  const Eigen::VectorXf value = family.features.transpose() * weights;
+  return value.cwiseMax(-bound).cwiseMin(bound);
 }
 
 }  // namespace
 
-void AddFittedValues(EpisodeFile& file, const FittedValueOptions& options) {
+FittedValue::FittedValue(const EpisodeFile& file, const FittedValueOptions& options)
+    : options_(options) {
   MSRL_CHECK_GE(options.steps, 1);
-  std::map<std::string, Family> families;
-  for (std::size_t k = 0; k < file.episodes.size(); ++k) {
-    families[file.episodes[k].env].episodes.push_back(k);
+  for (auto& [name, family] : FamiliesOf(file)) {
+    FillFeatures(file, family);
+    Regression& fit = families_[name];
+    // standardised, so that one ridge fits all
+    const Index plain = family.features.rows() - 1;
+    const auto count = static_cast<float>(family.columns);
+    fit.mean.resize(plain);
+    fit.factor.resize(plain);
+    for (Index i = 0; i < plain; ++i) {
+      const auto feature = family.features.row(i).array();
+      fit.mean[i] = feature.sum() / count;
+      const float deviation = std::sqrt((feature - fit.mean[i]).square().sum() / count);
+      fit.factor[i] = deviation > 1e-6F ? 1.0F / deviation : 0.0F;
+    }
+    Standardise(fit.mean, fit.factor, family);
+
+    // the last state of an episode has no return of its own, so it is no example
+    std::vector<Index> rows;
+    for (std::size_t i = 0; i < family.episodes.size(); ++i) {
+      const Index horizon = file.episodes[family.episodes[i]].horizon();
+      for (Index t = 0; t < horizon; ++t) rows.push_back(family.first[i] + t);
+    }
+    const std::size_t stride = 1 + rows.size() / static_cast<std::size_t>(options.max_rows);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < rows.size(); i += stride) rows[kept++] = rows[i];
+    rows.resize(kept);
+
+    const Eigen::MatrixXf examples = family.features(Eigen::all, rows);
+    Eigen::MatrixXf gram = Eigen::MatrixXf::Zero(examples.rows(), examples.rows());
+    gram.selfadjointView<Eigen::Lower>().rankUpdate(examples);
+    Eigen::MatrixXd normal = gram.cast<double>().selfadjointView<Eigen::Lower>();
+    // not on the constant: it would pull every value to zero
+    normal.diagonal().head(plain).array() += options.ridge * static_cast<double>(kept);
+    normal.diagonal().tail(1).array() += 1e-9 * static_cast<double>(kept);
+    const Eigen::LDLT<Eigen::MatrixXd> solver(normal);
+
+    // no value is beyond what the largest reward for ever would give
+    double largest = 0.0;
+    for (const std::size_t k : family.episodes) {
+      const StoredEpisode& episode = file.episodes[k];
+      largest = std::max(largest, episode.rewards.cwiseAbs().maxCoeff() / episode.reward_scale);
+    }
+    fit.bound = static_cast<float>(largest / (1.0 - file.gamma));
+    Eigen::VectorXf value = Eigen::VectorXf::Zero(family.columns);
+    Eigen::VectorXf returns(family.columns);
+    for (int iteration = 0; iteration < options.iterations; ++iteration) {
+      AddReturns(file, family, options.steps, value, returns);
+      const Eigen::VectorXf right = examples * returns(rows);
+      fit.weights = solver.solve(right.cast<double>()).cast<float>();
+      value = ValuesOf(family, fit.weights, fit.bound);
+    }
   }
-  for (auto& [name, family] : families) FitFamily(file, family, options);
+}
+
+void FittedValue::AddTo(EpisodeFile& file) const {
+  for (auto& [name, family] : FamiliesOf(file)) {
+    const auto fit = families_.find(name);
+    if (fit == families_.end()) {
+      throw UserError(StrCat("no values of ", name, ": the fitted episodes have none of it"));
+    }
+    const Regression& known = fit->second;
+    FillFeatures(file, family);
+    if (family.features.rows() != known.weights.size()) {
+      throw UserError(StrCat("episodes of ", name, " have other observations than those fitted"));
+    }
+    Standardise(known.mean, known.factor, family);
+    Eigen::VectorXf value = ValuesOf(family, known.weights, known.bound);
+    Eigen::VectorXf returns(family.columns);
+    AddReturns(file, family, options_.steps, value, returns);
+    for (std::size_t i = 0; i < family.episodes.size(); ++i) {
+      StoredEpisode& episode = file.episodes[family.episodes[i]];
+      const Index length = episode.horizon() + 1;
+      episode.values["fitted"] = returns.segment(family.first[i], length);
+      if (episode.terminated) value[family.first[i] + length - 1] = 0.0F;
+      episode.values["regression"] = value.segment(family.first[i], length);
+    }
+  }
 }
 
 }  // namespace msrl

@@ -5,10 +5,11 @@
 #include <cmath>
 
 #include "msrl/core/rng.h"
+#include "msrl/core/statistics.h"
 #include "msrl/env/spec.h"
 #include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
-#include "msrl/transfer/correlation.h"
 
 namespace msrl {
 namespace {
@@ -44,7 +45,7 @@ EpisodeFile LinearProcess(int episodes, Index shortest) {
 // Up to one constant: the mean reward of a sample, a hundredfold.
 TEST(FittedValue, ComesNearerToTheValueThanOneEpisodeDoes) {
   EpisodeFile file = LinearProcess(400, 30);
-  AddFittedValues(file, {.steps = 3});
+  FittedValue(file, {.steps = 3}).AddTo(file);
   std::vector<double> fitted;
   std::vector<double> sampled;
   std::vector<double> value;
@@ -71,13 +72,39 @@ TEST(FittedValue, BootstrapsWhereTruncatedAndNotWhereTerminated) {
     e.terminated = true;
     e.truncated = false;
   }
-  AddFittedValues(file, {.iterations = 300});
-  AddFittedValues(ended, {.iterations = 300});
+  FittedValue(file, {.iterations = 300}).AddTo(file);
+  FittedValue(ended, {.iterations = 300}).AddTo(ended);
   // a reward of 1 for ever is worth 100
   EXPECT_NEAR(file.episodes[3].values.at("fitted")[0], 100.0, Tol(5.0));
   EXPECT_EQ(ended.episodes[0].values.at("fitted")[20], 0.0F);
   EXPECT_NEAR(ended.episodes[0].values.at("fitted")[15], (1.0 - std::pow(0.99, 5)) / 0.01,
               Tol(1e-3));
+}
+
+// One V for all episodes, whichever come with them; a fit of some is another V.
+TEST(FittedValue, ValuesEpisodesByTheRegressionOfOthers) {
+  EpisodeFile all = LinearProcess(300, 20);
+  EpisodeFile some = all;
+  some.episodes.erase(some.episodes.begin(), some.episodes.begin() + 250);
+  EpisodeFile own = some;
+  const FittedValue fit(all);
+  fit.AddTo(all);
+  fit.AddTo(some);
+  FittedValue(own).AddTo(own);
+  for (std::size_t k = 0; k < some.episodes.size(); ++k) {
+    const StoredEpisode& e = some.episodes[k];
+    for (const char* target : {"fitted", "regression"}) {
+      const Eigen::VectorXf& expected = all.episodes[250 + k].values.at(target);
+      EXPECT_LT((e.values.at(target) - expected).cwiseAbs().maxCoeff(), Tol(1e-3)) << target;
+      EXPECT_GT((own.episodes[k].values.at(target) - expected).cwiseAbs().maxCoeff(), 0.1);
+    }
+    // the return of the last step ends in V
+    const Index last = e.horizon() - 1;
+    EXPECT_NEAR(e.values.at("fitted")[last],
+                e.rewards[last] + 0.99 * e.values.at("regression")[last + 1], Tol(1e-4));
+  }
+  some.episodes[0].env = "another";
+  EXPECT_NE(testing::UserErrorText([&] { fit.AddTo(some); }).find("another"), std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/core/rng.h"
@@ -27,7 +29,10 @@ Segment Misalign(const Segment& segment) {
   return moved;
 }
 
-Index InstanceInputs(Index sources) { return kRuleInputs + std::max(kMinSources, sources); }
+// Four families or fewer have the same inputs, so that their results can be compared.
+Index FamilyInputs(Index sources) { return std::max(kMinSources, sources); }
+
+Index InstanceInputs(Index sources) { return kRuleInputs + FamilyInputs(sources); }
 
 Index OracleInputs(Oracle oracle, Index sources) {
   const bool instance = oracle == Oracle::kInstance || oracle == Oracle::kBoth;
@@ -47,7 +52,7 @@ void FillOracle(const StoredEpisode& episode, Index source, Index sources, Index
     out[std::clamp<Index>(std::lround(fact("style")), 0, 5)] = 1.0F;
     out[6 + std::clamp<Index>(std::lround(fact("task")), 0, 2)] = 1.0F;
     out[9 + source] = 1.0F;
-    next = 9 + std::max(kMinSources, sources);
+    next = 9 + FamilyInputs(sources);
     out[next++] = fact("gain");
     out[next++] = fact("cost");
     out[next++] = 3.0F * fact("action_cost");
@@ -64,9 +69,9 @@ void FillOracle(const StoredEpisode& episode, Index source, Index sources, Index
   }
 }
 
-// Two times, first < second, for each pair of an episode.
+// Two times of an episode, first < second, and where their matrices begin.
 struct TimePair {
-  Index first, second;
+  Index begin, first, second;
 };
 
 std::vector<TimePair> DrawTimes(const PrefixSetOptions& options, Index horizon, Rng& rng) {
@@ -77,7 +82,9 @@ std::vector<TimePair> DrawTimes(const PrefixSetOptions& options, Index horizon, 
     const Index wanted = neighbours ? 1 : 2 + rng.Index(options.max_gap - 1);
     const Index gap = std::min(wanted, horizon - low);
     const Index first = low + rng.Index(horizon - gap - low + 1);
-    times.push_back({first, first + gap});
+    const bool whole = options.segments == 0.0 || !rng.Bernoulli(options.segments);
+    const Index begin = whole ? 0 : rng.Index(first - low + 1);
+    times.push_back({begin, first, first + gap});
   }
   return times;
 }
@@ -93,6 +100,7 @@ Lift::Ptr UnalignedLift(LiftKind kind) {
 PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options) {
   MSRL_CHECK_GE(options.pairs_per_episode, 1);
   MSRL_CHECK_GE(options.max_gap, 1);
+  MSRL_CHECK(options.segments >= 0.0 && options.segments <= 1.0);
   if (file.lift_id != CompactLift()->id().ToString()) {
     throw UserError(StrCat("the episodes are for lift ", file.lift_id, ", this is lift ",
                            CompactLift()->id().ToString()));
@@ -100,9 +108,9 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
   const Lift::Ptr lift = options.view == PrefixView::kUnaligned ? UnalignedLift(options.lift)
                                                                 : CompactLift(options.lift);
   const MatrixFeatures map(lift, options.features);
-  if (options.view == PrefixView::kLastState && !options.features.endpoints) {
+  if (options.view == PrefixView::kLastState && map.last_state_begin() == map.size()) {
     throw UserError(
-        "the observation-only control puts the state where the end points are; "
+        "the last-state control puts the state where the end points are; "
         "choose features with endpoints");
   }
   PrefixSet set;
@@ -113,9 +121,11 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
       set.sources.push_back(episode.env);
     }
   }
+  set.identity_features =
+      options.identity ? static_cast<int>(FamilyInputs(std::ssize(set.sources))) : 0;
   const Index oracle_inputs = OracleInputs(options.oracle, std::ssize(set.sources));
   const auto count = static_cast<Index>(file.episodes.size()) * 2 * options.pairs_per_episode;
-  set.features.setZero(map.size() + oracle_inputs, count);
+  set.features.setZero(map.size() + set.identity_features + oracle_inputs, count);
   Rng rng(options.seed, "prefixes");
   Eigen::VectorXd psi(lift->m());
   Index column = 0;
@@ -136,36 +146,40 @@ PrefixSet MakePrefixSet(const EpisodeFile& file, const PrefixSetOptions& options
     Segment segment = ToSegment(episode, file.action_code_size);
     if (options.view == PrefixView::kUnaligned) segment = Misalign(segment);
     const std::vector<TimePair> times = DrawTimes(options, episode.horizon(), rng);
-    // the columns that want the prefix of each length
-    std::vector<std::vector<Index>> wanted(static_cast<std::size_t>(episode.horizon()) + 1);
+    // what is wanted of the matrices that begin at a step: time and column
+    std::map<Index, std::vector<std::pair<Index, Index>>> wanted;
     for (const TimePair& pair : times) {
       for (const Index t : {pair.first, pair.second}) {
-        wanted[static_cast<std::size_t>(t)].push_back(column++);
+        wanted[pair.begin].emplace_back(t, column++);
         set.value.push_back(value->second[t]);
         set.episode_mean.push_back(static_cast<float>(mean));
         set.episode_variance.push_back(static_cast<float>(variance));
         set.episode.push_back(static_cast<std::int32_t>(k));
-        set.steps.push_back(static_cast<std::int32_t>(t));
+        set.time.push_back(static_cast<std::int32_t>(t));
+        set.steps.push_back(static_cast<std::int32_t>(t - pair.begin));
         set.source.push_back(source_index);
       }
     }
-    SegmentMatrix z(lift);
-    for (Index t = 0; t <= episode.horizon(); ++t) {
-      for (const Index c : wanted[static_cast<std::size_t>(t)]) {
-        float* const out = set.features.col(c).data();
+    for (auto& [begin, examples] : wanted) {
+      std::sort(examples.begin(), examples.end());
+      SegmentMatrix z(lift);
+      Index t = begin;
+      for (const auto& [time, c] : examples) {
+        for (; t < time; ++t) {
+          lift->Apply(segment.x.col(t), segment.a.col(t), segment.r[t], segment.x.col(t + 1), psi);
+          z.AddStep(psi);
+        }
+        auto out = set.features.col(c);
         if (options.view == PrefixView::kLastState) {
-          const Index begin = map.last_state_begin();
-          set.features.col(c).segment(begin, segment.x.rows()) =
+          out.segment(map.last_state_begin(), segment.x.rows()) =
               (MatrixFeatures::kEndpointGain * segment.x.col(t)).cast<float>();
         } else {
-          map.Compute(z, std::span(out, static_cast<std::size_t>(map.size())));
+          map.Compute(z, std::span(out.data(), static_cast<std::size_t>(map.size())));
         }
+        if (options.identity) out[map.size() + source_index] = 1.0F;
         FillOracle(episode, source_index, std::ssize(set.sources), t, options.oracle,
-                   set.features.col(c).tail(oracle_inputs));
+                   out.tail(oracle_inputs));
       }
-      if (t == episode.horizon()) break;
-      lift->Apply(segment.x.col(t), segment.a.col(t), segment.r[t], segment.x.col(t + 1), psi);
-      z.AddStep(psi);
     }
   }
   set.features.conservativeResize(Eigen::NoChange, column);

@@ -35,11 +35,13 @@ struct PrefixSetOptions {
   MatrixFeatureOptions features;
   PrefixView view = PrefixView::kMatrix;
   Oracle oracle = Oracle::kNone;
+  bool identity = false;  // tells the family: an input for each, 1 for its own
   ValueTarget target = ValueTarget::kExpert;
   int pairs_per_episode = 16;
   int max_gap = 26;            // of the two prefixes of a pair, in steps
   double gap_one_share = 0.5;  // share of pairs of neighbours
   int min_steps = 0;           // of the shorter prefix; shorter episodes are left out
+  double segments = 0.0;       // share of pairs whose matrix begins at a random step of the episode
   std::uint64_t seed = 0;
 };
 
@@ -50,10 +52,13 @@ struct PrefixSet {
   std::vector<float> episode_mean;      // of the values of the whole episode
   std::vector<float> episode_variance;  // of the same
   std::vector<std::int32_t> episode;
-  std::vector<std::int32_t> steps;   // T
+  std::vector<std::int32_t> time;    // of the state that the matrix leads to, in its episode
+  std::vector<std::int32_t> steps;   // T; equals the time unless the matrix begins later
   std::vector<std::int32_t> source;  // index into `sources`
   std::vector<std::string> sources;
-  int matrix_features = 0;  // the first rows of `features`; the rest are the oracle's
+  // Rows of `features`: those of the matrix, then the family, then the oracle's.
+  int matrix_features = 0;
+  int identity_features = 0;
 
   std::int64_t pairs() const { return static_cast<std::int64_t>(value.size() / 2); }
 };

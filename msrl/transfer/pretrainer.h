@@ -17,10 +17,10 @@
 
 #include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
+#include "msrl/core/statistics.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/files/state.h"
 #include "msrl/paper/figures.h"
-#include "msrl/transfer/correlation.h"
 #include "msrl/transfer/value_target.h"
 
 namespace msrl {

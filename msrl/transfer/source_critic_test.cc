@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "msrl/core/check.h"
+#include "msrl/core/statistics.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
-#include "msrl/transfer/correlation.h"
 #include "msrl/transfer/pretrainer.h"
 
 namespace msrl {

@@ -9,9 +9,11 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
+#include "msrl/core/text.h"
 #include "msrl/env/spec.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/random.h"
+#include "msrl/transfer/fitted_value.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
@@ -175,6 +177,10 @@ BranchShape ShapeOf(const PretrainConfig& config) {
   return {config.width, config.layers, config.layer_norm};
 }
 
+FeatureSet FeaturesOf(const PretrainConfig& config) {
+  return config.control == PretrainControl::kObservationOnly ? FeatureSet::kState : config.features;
+}
+
 BranchInfo InfoOf(const PretrainConfig& config, ArtefactTexts made) {
   const Lift::Ptr lift = LiftOf(config);
   made["target"] = EnumName(config.target);
@@ -182,7 +188,7 @@ BranchInfo InfoOf(const PretrainConfig& config, ArtefactTexts made) {
   made["updates"] = std::to_string(config.updates);
   return {.lift = lift->id(),
           .lift_kind = std::string(LiftKindName(lift->kind())),
-          .features = MatrixFeatureOptions::Of(config.features),
+          .features = MatrixFeatureOptions::Of(FeaturesOf(config)),
           .made = std::move(made)};
 }
 
@@ -197,6 +203,20 @@ ValueBranch NewBranch(const PretrainConfig& config, const PrefixSet& train,
   return branch;
 }
 
+// The family inputs in a target.
+std::vector<float> TargetIdentity(const PretrainConfig& config, const PrefixSet& set) {
+  std::vector<float> inputs(static_cast<std::size_t>(set.identity_features), 0.0F);
+  if (config.target_family.empty()) return inputs;
+  const auto found = std::find(set.sources.begin(), set.sources.end(), config.target_family);
+  if (config.control != PretrainControl::kIdentity || found == set.sources.end()) {
+    throw UserError(StrCat("target_family=", config.target_family,
+                           " needs control=identity and a family of the data",
+                           DidYouMean(config.target_family, set.sources)));
+  }
+  inputs[static_cast<std::size_t>(found - set.sources.begin())] = 1.0F;
+  return inputs;
+}
+
 class Training : public Pretraining {
  public:
   Training(const PretrainConfig& config, const PrefixSet& set, const PrefixSet& held_out,
@@ -205,6 +225,7 @@ class Training : public Pretraining {
         set_(set),
         held_out_(held_out),
         job_(job),
+        identity_(TargetIdentity(config, set)),
         pairs_(PairsOf(set, job.sources)),
         answers_(pairs_),
         unit_(FindUnit(config, set, pairs_)),
@@ -279,6 +300,7 @@ class Training : public Pretraining {
         Predict(branch, held_out_, Thin(PairsOf(held_out_, job_.sources), kMaxEvaluationPairs));
     figures["validation_error"] = ErrorOf(held_out, held_out_, unit_);
     AddCorrelations(held_out, held_out_, figures);
+    if (!identity_.empty()) branch = branch.WithRestFixed(identity_);
     return {branch.Encode(), std::move(figures)};
   }
 
@@ -297,6 +319,7 @@ class Training : public Pretraining {
   const PrefixSet& set_;
   const PrefixSet& held_out_;
   PretrainJob job_;
+  std::vector<float> identity_;
   std::vector<std::int64_t> pairs_;
   std::vector<std::int64_t> answers_;  // whose values each pair is taught
   TargetUnit unit_;
@@ -332,23 +355,48 @@ PrefixSetOptions TrainingPrefixes(const PretrainConfig& config) {
   RequireInRange(config);
   PrefixSetOptions options;
   options.lift = config.lift;
-  options.features = MatrixFeatureOptions::Of(config.features);
-  options.view = config.control == PretrainControl::kUnaligned         ? PrefixView::kUnaligned
-                 : config.control == PretrainControl::kObservationOnly ? PrefixView::kLastState
-                                                                       : PrefixView::kMatrix;
+  options.features = MatrixFeatureOptions::Of(FeaturesOf(config));
+  switch (config.control) {
+    case PretrainControl::kUnaligned:
+      options.view = PrefixView::kUnaligned;
+      break;
+    case PretrainControl::kLastState:
+    case PretrainControl::kObservationOnly:
+      options.view = PrefixView::kLastState;
+      break;
+    case PretrainControl::kNone:
+    case PretrainControl::kShuffled:
+    case PretrainControl::kIdentity:
+      options.view = PrefixView::kMatrix;
+      break;
+  }
+  options.identity = config.control == PretrainControl::kIdentity;
   options.oracle = config.oracle;
   options.target = config.target;
   options.pairs_per_episode = config.pairs_per_episode;
   options.max_gap = config.max_gap;
   options.gap_one_share = config.gap_one_share;
+  options.segments = config.segments;
   return options;
 }
 
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config) {
   PrefixSetOptions options = TrainingPrefixes(config);
   options.min_steps = config.validation_min_steps;
+  options.segments = 0.0;  // agents have prefixes
   options.seed = 1;
   return options;
+}
+
+PrefixSet HeldOutPrefixes(const PretrainConfig& config, const EpisodeFile& train,
+                          const EpisodeFile& held_out) {
+  const PrefixSetOptions options = ValidationPrefixes(config);
+  const bool fitted =
+      config.target == ValueTarget::kFitted || config.target == ValueTarget::kRegression;
+  if (!fitted) return MakePrefixSet(held_out, options);
+  EpisodeFile valued = held_out;
+  FittedValue(train).AddTo(valued);
+  return MakePrefixSet(valued, options);
 }
 
 std::vector<PretrainColumn> ValueBranchPretrainer::Columns() {
@@ -392,7 +440,7 @@ ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, Prefi
 ValueBranchPretrainer::ValueBranchPretrainer(const PretrainConfig& config, const EpisodeFile& train,
                                              const EpisodeFile& held_out)
     : ValueBranchPretrainer(config, MakePrefixSet(train, TrainingPrefixes(config)),
-                            MakePrefixSet(held_out, ValidationPrefixes(config))) {}
+                            HeldOutPrefixes(config, train, held_out)) {}
 
 std::unique_ptr<Pretraining> ValueBranchPretrainer::Start(const PretrainJob& job) const {
   return std::make_unique<Training>(config_, train_, held_out_, job);

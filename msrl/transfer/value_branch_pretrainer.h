@@ -23,9 +23,16 @@ namespace msrl {
 enum class PretrainObjective { kPaper, kShape };
 constexpr auto EnumNames(PretrainObjective) { return Names("paper", "shape"); }
 
-enum class PretrainControl { kNone, kShuffled, kUnaligned, kObservationOnly };
+enum class PretrainControl {
+  kNone,
+  kShuffled,         // each pair is taught the values of another
+  kUnaligned,        // another lift
+  kLastState,        // a branch of the same size that has only met the last state
+  kObservationOnly,  // F of the last state, the observation that all environments share: no matrix
+  kIdentity,         // F is told the family it learns from
+};
 constexpr auto EnumNames(PretrainControl) {
-  return Names("none", "shuffled", "unaligned", "observation-only");
+  return Names("none", "shuffled", "unaligned", "last-state", "observation-only", "identity");
 }
 
 // With y = (V - centre) * scale, e = F - y at the two prefixes of a pair, `gap` steps apart:
@@ -39,11 +46,12 @@ struct PretrainConfig {
   LiftKind lift = LiftKind::kCompact;
   FeatureSet features = FeatureSet::kSelectedEndpoints;
   PretrainControl control = PretrainControl::kNone;
+  std::string target_family;
   Oracle oracle = Oracle::kNone;
   int width = 128;
   int layers = 2;
   bool layer_norm = true;
-  int updates = 10000;
+  int updates = 5000;
   int batch = 256;
   double learning_rate = 1e-3;
   bool decay_learning_rate = true;
@@ -55,6 +63,7 @@ struct PretrainConfig {
   int max_gap = 26;
   double gap_one_share = 0.5;
   int pairs_per_episode = 16;
+  double segments = 0.0;
   int validation_min_steps = 1;
   bool silence = true;
 
@@ -68,6 +77,8 @@ struct PretrainConfig {
     visit("lift", lift, "what Z is made of", kCompactLifts);
     visit("features", features, "what the network sees of Z");
     visit("control", control, "what is broken on purpose");
+    visit("target_family", target_family,
+          "control=identity: the family that F takes a target for; none if empty");
     visit("oracle", oracle, "inputs that no agent has, to measure what Z cannot show");
     visit("width", width, "units per hidden layer", Between(1, BranchShape::kMaxWidth));
     visit("layers", layers, "hidden layers", Between(1, BranchShape::kMaxLayers));
@@ -85,6 +96,8 @@ struct PretrainConfig {
     visit("gap_one_share", gap_one_share, "share of pairs that are one step apart", Between(0, 1));
     visit("pairs_per_episode", pairs_per_episode, "pairs of prefixes taken from each episode",
           AtLeast(1));
+    visit("segments", segments, "share of pairs whose matrix begins within the episode",
+          Between(0, 1));
     visit("validation_min_steps", validation_min_steps, "shortest prefix in the validation set",
           NotNegative());
     visit("silence", silence, "zero weights for inputs that are never active");
@@ -96,7 +109,8 @@ struct PretrainConfig {
 //   rank_correlation               Spearman of F and V
 //   centred_rank_correlation       the same after the mean of each episode is taken off both
 //   difference_correlation         Pearson of F(Z_2) - F(Z_1) and V_2 - V_1 over pairs
-// F of the artefact is in units of reward / reward_scale.
+// F of the artefact is in units of reward / reward_scale and sees the matrix alone: what it was
+// told of the family (control=identity) is fixed at that of `target_family`.
 class ValueBranchPretrainer : public Pretrainer {
  public:
   // The defaults of the objective among the settings, and then all of them in their order.
@@ -124,6 +138,11 @@ class ValueBranchPretrainer : public Pretrainer {
 // Sets of a file for a config.
 PrefixSetOptions TrainingPrefixes(const PretrainConfig& config);
 PrefixSetOptions ValidationPrefixes(const PretrainConfig& config);
+// The validation set. Where the values are fitted, held-out states are valued by the regression of
+// the training episodes, not by one of their own as in their file: it is V of the training that F
+// is asked for.
+PrefixSet HeldOutPrefixes(const PretrainConfig& config, const EpisodeFile& train,
+                          const EpisodeFile& held_out);
 
 }  // namespace msrl
 

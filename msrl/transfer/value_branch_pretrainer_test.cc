@@ -106,7 +106,7 @@ TEST(PrefixSet, ControlsSeeSomethingElse) {
   EXPECT_EQ(plain.value, unaligned.value);
   EXPECT_NE(plain.features, unaligned.features);
   EXPECT_FALSE(UnalignedLift()->id() == CompactLift()->id());
-  config.control = PretrainControl::kObservationOnly;
+  config.control = PretrainControl::kLastState;
   const PrefixSet last = MakePrefixSet(file, TrainingPrefixes(config));
   const MatrixFeatures map(CompactLift());
   for (std::size_t i = 0; i < last.value.size(); i += 101) {
@@ -116,6 +116,51 @@ TEST(PrefixSet, ControlsSeeSomethingElse) {
     EXPECT_LT((last.features.col(static_cast<Index>(i)) - expected).cwiseAbs().maxCoeff(),
               Tol(1e-5));
   }
+  config.control = PretrainControl::kObservationOnly;
+  const PrefixSet state = MakePrefixSet(file, TrainingPrefixes(config));
+  EXPECT_EQ(state.features, last.features.middleRows(map.last_state_begin(), kGeometrySize));
+  config.control = PretrainControl::kIdentity;
+  const PrefixSet told = MakePrefixSet(file, TrainingPrefixes(config));
+  EXPECT_EQ(told.features.topRows(map.size()), plain.features);
+  ASSERT_EQ(told.features.rows(), map.size() + 4);
+  for (std::size_t i = 0; i < told.value.size(); ++i) {
+    const auto family = told.features.col(static_cast<Index>(i)).tail(4);
+    EXPECT_EQ(family[told.source[i]], 1.0F);
+    EXPECT_EQ(family.sum(), 1.0F);
+  }
+}
+
+TEST(PrefixSet, SegmentsBeginWithinTheEpisode) {
+  PretrainConfig config = Quick("paper");
+  config.segments = 0.5;
+  const EpisodeFile& file = Episodes("train");
+  const PrefixSet set = MakePrefixSet(file, TrainingPrefixes(config));
+  const MatrixFeatures map(CompactLift());
+  std::vector<float> expected(static_cast<std::size_t>(map.size()));
+  int later = 0;
+  for (std::size_t i = 0; i < set.value.size(); ++i) {
+    // the two of a pair begin together
+    const Index begin = set.time[i] - set.steps[i];
+    EXPECT_EQ(begin, set.time[i ^ 1] - set.steps[i ^ 1]);
+    later += begin > 0 ? 1 : 0;
+    if (i % 37 != 0) continue;
+    const StoredEpisode& e = file.episodes[static_cast<std::size_t>(set.episode[i])];
+    EXPECT_EQ(set.value[i], e.values.at("expert")[set.time[i]]);
+    const Segment whole = ToSegment(e, file.action_code_size);
+    const Index steps = set.steps[i];
+    const Segment part{.x = whole.x.middleCols(begin, steps + 1),
+                       .a = whole.a.middleCols(begin, steps),
+                       .r = whole.r.segment(begin, steps)};
+    map.Compute(Describe(CompactLift(), part), expected);
+    const Eigen::Map<const Eigen::VectorXf> exact(expected.data(), map.size());
+    EXPECT_LT((set.features.col(static_cast<Index>(i)) - exact).cwiseAbs().maxCoeff(), Tol(1e-4));
+  }
+  const double share = static_cast<double>(later) / static_cast<double>(set.value.size());
+  EXPECT_GT(share, 0.4);
+  EXPECT_LT(share, 0.5);
+  // validation is on what agents have
+  const PrefixSet validation = MakePrefixSet(file, ValidationPrefixes(config));
+  EXPECT_EQ(validation.time, validation.steps);
 }
 
 // The columns of the ablations are those of the whole lift without the features of the block.
@@ -207,7 +252,7 @@ TEST(Pretrain, BranchesOfAblationsHaveTheirOwnLift) {
     EXPECT_EQ(unaligned.lift, UnalignedLift(lift->kind())->id());
     EXPECT_FALSE(unaligned.lift == lift->id());
     EXPECT_FALSE(unaligned.lift == UnalignedLift()->id());
-    config.control = PretrainControl::kObservationOnly;
+    config.control = PretrainControl::kLastState;
     EXPECT_EQ(Train(config).branch.info().lift, lift->id());
   }
 }
@@ -254,6 +299,42 @@ TEST(Pretrain, NeverActiveInputsAreSilent) {
   EXPECT_EQ(Train(config).branch.active()[5], 1);
 }
 
+// Told the family while it learns; the artefact is a branch like any other.
+TEST(Pretrain, TheIdentityIsFixedInTheArtefact) {
+  PretrainConfig config = Quick("paper");
+  config.control = PretrainControl::kIdentity;
+  const Trained none = Train(config);
+  EXPECT_EQ(none.branch.feature_count(), MatrixFeatures(CompactLift()).size());
+  EXPECT_EQ(none.branch.info().made.at("control"), "identity");
+  config.target_family = "point-rooms";
+  const Trained chosen = Train(config);
+  EXPECT_EQ(chosen.figures, none.figures);
+  EXPECT_NE(chosen.artefact, none.artefact);
+  // an F that takes every prefix for one of its family errs less there than one that knows none
+  const PrefixSet set = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));
+  const auto error = [&](const ValueBranch& branch) {
+    MlpTape tape(branch.spec(), 1);
+    double squares = 0.0;
+    for (std::size_t i = 0; i < set.value.size(); ++i) {
+      if (set.sources[static_cast<std::size_t>(set.source[i])] != "point-rooms") continue;
+      const auto input = set.features.col(static_cast<Index>(i)).head(set.matrix_features);
+      const float e = branch.Forward(input, tape)(0, 0) - set.value[i];
+      squares += static_cast<double>(e) * e;
+    }
+    return squares;
+  };
+  EXPECT_LT(error(chosen.branch), error(none.branch));
+}
+
+TEST(Pretrain, ObservationOnlyHasNoMatrix) {
+  PretrainConfig config = Quick("paper");
+  config.updates = 1;
+  config.control = PretrainControl::kObservationOnly;
+  const Trained result = Train(config);
+  EXPECT_EQ(result.branch.feature_count(), kGeometrySize);
+  EXPECT_EQ(result.branch.info().features.Name(), "state");
+}
+
 TEST(Pretrain, OptionsKeepToTheirRanges) {
   for (const PretrainerEntry& entry : Pretrainers()) {
     testing::ExpectRangesHold(entry.kind, entry.options({}), [&](const std::string& assignment) {
@@ -285,10 +366,16 @@ TEST(Pretrain, Mistakes) {
   EXPECT_NE(error([](PretrainConfig& c) { c.learning_rate = 0.0; }), "no error");
   EXPECT_NE(error([](PretrainConfig& c) { c.width = 0; }), "no error");
   EXPECT_NE(error([](PretrainConfig& c) {
-              c.control = PretrainControl::kObservationOnly;
+              c.control = PretrainControl::kLastState;
               c.features = FeatureSet::kSelected;
             }),
             "no error");
+  EXPECT_NE(error([](PretrainConfig& c) { c.target_family = "point-rooms"; }), "no error");
+  EXPECT_NE(error([](PretrainConfig& c) {
+              c.control = PretrainControl::kIdentity;
+              c.target_family = "point-room";
+            }).find("point-rooms"),
+            std::string::npos);
   EXPECT_NE(UserErrorText([] { PretrainConfig::For("shpe"); }), "no error");
   PretrainConfig config = Quick("paper");
   const PrefixSet train = MakePrefixSet(Episodes("train"), TrainingPrefixes(config));

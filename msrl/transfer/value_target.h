@@ -6,8 +6,10 @@
 
 namespace msrl {
 
-enum class ValueTarget { kMonteCarlo, kExpert, kFitted, kCritic };
-constexpr auto EnumNames(ValueTarget) { return Names("mc", "expert", "fitted", "critic"); }
+enum class ValueTarget { kMonteCarlo, kExpert, kFitted, kCritic, kRegression };
+constexpr auto EnumNames(ValueTarget) {
+  return Names("mc", "expert", "fitted", "critic", "regression");
+}
 
 }  // namespace msrl
 

@@ -54,6 +54,10 @@ MatrixFeatures::MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& optio
     throw UserError(StrCat("matrix features need a compact lift with at most ", kMaxSlots,
                            " geometry slots, got ", lift_->Describe()));
   }
+  if (options_.only_state) {
+    size_ = d_;
+    return;
+  }
   const Index m = lift_->m();
   const Index reward = lift_->HasBlock("r") ? lift_->FindBlock("r").offset : -1;
   for (Index j = 0; j < m; ++j) {
@@ -71,6 +75,13 @@ MatrixFeatures::MatrixFeatures(Lift::Ptr lift, const MatrixFeatureOptions& optio
 
 std::vector<std::string> MatrixFeatures::Names() const {
   std::vector<std::string> names;
+  const auto add_state = [&](const char* end) {
+    for (int i = 0; i < d_; ++i) names.push_back(StrCat(end, "[", i, "]"));
+  };
+  if (options_.only_state) {
+    add_state("xT");
+    return names;
+  }
   const std::vector<std::string> labels = lift_->Labels();
   std::size_t next = 0;
   std::int32_t packed = 0;
@@ -83,9 +94,8 @@ std::vector<std::string> MatrixFeatures::Names() const {
   }
   names.emplace_back("log(1+T)");
   if (!options_.endpoints) return names;
-  for (const char* end : {"x0", "xT"}) {
-    for (int i = 0; i < d_; ++i) names.push_back(StrCat(end, "[", i, "]"));
-  }
+  add_state("x0");
+  add_state("xT");
   for (int j = 0; j < d_; ++j) {
     for (int i = 0; i <= j; ++i) names.push_back(StrCat("D[", i, ",", j, "]"));
   }
@@ -102,6 +112,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<float> out) 
   const internal::FlushDenormals flush;
   const double* const packed = matrix.packed().data();
   const double horizon = matrix.HorizonEntry();
+  if (options_.only_state) return WriteLastState(packed, horizon, out.data());
   const double factor = kAverageGain / (horizon + kDamping);
   const std::size_t count = entries_.size();
   // log(1 + |v|) of all at once, then the signs
@@ -127,6 +138,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out)
   if (matrix.lift() != lift_) RequireSameLift(*matrix.lift(), *lift_, "matrix features");
   const double* const packed = matrix.packed().data();
   const double horizon = matrix.HorizonEntry();
+  if (options_.only_state) return WriteLastState(packed, horizon, out.data());
   const double factor = kAverageGain / (horizon + kDamping);
   const std::size_t count = entries_.size();
   for (std::size_t k = 0; k < count; ++k) {
@@ -177,6 +189,12 @@ MatrixFeatures::Endpoints MatrixFeatures::FindEndpoints(const double* packed,
 }
 
 template <typename Real>
+void MatrixFeatures::WriteLastState(const double* packed, double horizon, Real* out) const {
+  const Endpoints ends = FindEndpoints(packed, horizon);
+  for (int i = 0; i < d_; ++i) out[i] = Cut<Real>(kEndpointGain * ends.last[i], kEndpointBound);
+}
+
+template <typename Real>
 void MatrixFeatures::WriteEndpoints(const double* packed, double horizon, Real* out) const {
   const Endpoints ends = FindEndpoints(packed, horizon);
   for (int i = 0; i < d_; ++i) {
@@ -194,20 +212,18 @@ SegmentMatrix MatrixFeatures::Pullback(const SegmentMatrix& matrix,
   if (matrix.lift() != lift_) RequireSameLift(*matrix.lift(), *lift_, "matrix features");
   const double* const packed = matrix.packed().data();
   const double horizon = matrix.HorizonEntry();
-  const double factor = kAverageGain / (horizon + kDamping);
-  const std::size_t count = entries_.size();
   // derivatives with respect to the stored triangle
   std::vector<double> gradient(matrix.packed().size(), 0.0);
-  double& d_horizon = gradient.back();
-  for (std::size_t k = 0; k < count; ++k) {
-    const double value = factor * packed[entries_[k]];
-    const double d_value = d_features[k] / (1.0 + std::abs(value));
-    gradient[static_cast<std::size_t>(entries_[k])] += d_value * factor;
-    d_horizon -= d_value * value / (horizon + kDamping);
-  }
-  d_horizon += d_features[count] / (kLogHorizonUnit * (1.0 + horizon));
-  if (options_.endpoints) {
-    PullEndpointsBack(packed, horizon, d_features.data() + count + 1, gradient.data());
+  if (options_.only_state) {
+    std::vector<double> d_ends(static_cast<std::size_t>(2 * d_ + d_ * (d_ + 1) / 2 + 1), 0.0);
+    std::copy(d_features.begin(), d_features.end(), d_ends.begin() + d_);
+    PullEndpointsBack(packed, horizon, d_ends.data(), gradient.data());
+  } else {
+    PullAveragesBack(packed, horizon, d_features.data(), gradient.data());
+    const std::size_t ends = entries_.size() + 1;
+    if (options_.endpoints) {
+      PullEndpointsBack(packed, horizon, d_features.data() + ends, gradient.data());
+    }
   }
   if (regressions_) {
     regressions_->PullBack(matrix, d_features.data() + regressions_begin(), gradient.data());
@@ -216,6 +232,20 @@ SegmentMatrix MatrixFeatures::Pullback(const SegmentMatrix& matrix,
     for (Index i = 0; i < j; ++i, ++k) gradient[static_cast<std::size_t>(k)] *= 0.5;
   }
   return SegmentMatrix::FromPacked(lift_, std::move(gradient));
+}
+
+void MatrixFeatures::PullAveragesBack(const double* packed, double horizon, const double* d_out,
+                                      double* d_packed) const {
+  const double factor = kAverageGain / (horizon + kDamping);
+  const std::size_t count = entries_.size();
+  double& d_horizon = d_packed[PackedIndex(lift_->constant_offset(), lift_->constant_offset())];
+  for (std::size_t k = 0; k < count; ++k) {
+    const double value = factor * packed[entries_[k]];
+    const double d_value = d_out[k] / (1.0 + std::abs(value));
+    d_packed[entries_[k]] += d_value * factor;
+    d_horizon -= d_value * value / (horizon + kDamping);
+  }
+  d_horizon += d_out[count] / (kLogHorizonUnit * (1.0 + horizon));
 }
 
 void MatrixFeatures::PullEndpointsBack(const double* packed, double horizon, const double* d_out,

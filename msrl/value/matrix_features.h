@@ -11,6 +11,8 @@
 //   D           x_T x_T^T - x_0 x_0^T, upper triangle column by column, cut to +-9
 //   ends        1 if the end points are exact, else 0
 //   with regressions: msrl/value/matrix_regressions.h
+// or, of the set "state", x_T alone: what the present state shows of Z and nothing of the way
+// there.
 //
 // symlog(v) = sign(v) log(1 + |v|). The end points come out of Z alone (msrl/core/patterns.h): its
 // telescoping sums are d = x_T - x_0 and D. Where |d| <= 1e-6 times the root mean square of the
@@ -19,6 +21,7 @@
 #ifndef MSRL_VALUE_MATRIX_FEATURES_H_
 #define MSRL_VALUE_MATRIX_FEATURES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,23 +42,26 @@ enum class FeatureSet {
   kAll,
   kSelectedRegressions,
   kAllRegressions,
+  kState,
 };
 constexpr auto EnumNames(FeatureSet) {
   return Names("selected+endpoints", "selected", "all+endpoints", "all", "selected+regressions",
-               "all+regressions");
+               "all+regressions", "state");
 }
 
 struct MatrixFeatureOptions {
   bool all_entries = false;  // all averages, not only the selected ones
   bool endpoints = true;
   bool regressions = false;  // with end points too
+  bool only_state = false;   // x_T and none of the others
 
   static MatrixFeatureOptions Of(FeatureSet set) {
     using enum FeatureSet;
     const bool regressions = set == kSelectedRegressions || set == kAllRegressions;
     return {.all_entries = set == kAllEndpoints || set == kAll || set == kAllRegressions,
             .endpoints = set == kSelectedEndpoints || set == kAllEndpoints || regressions,
-            .regressions = regressions};
+            .regressions = regressions,
+            .only_state = set == kState};
   }
   // As EnumNames(FeatureSet).
   std::string Name() const;
@@ -84,8 +90,11 @@ class MatrixFeatures {
   // E.g. "x[0]*r", "log(1+T)", "xT[3]", "D[0,1]", "ends".
   std::vector<std::string> Names() const;
   // The range of features that say nothing but where the path is now: xT.
-  int last_state_begin() const { return options_.endpoints ? average_count() + 1 + d_ : size_; }
-  int last_state_end() const { return options_.endpoints ? last_state_begin() + d_ : size_; }
+  int last_state_begin() const {
+    if (options_.only_state) return 0;
+    return options_.endpoints ? average_count() + 1 + d_ : size_;
+  }
+  int last_state_end() const { return std::min(last_state_begin() + d_, size_); }
 
   // `out` has size() entries. Sums in double, logarithms in float; does not allocate. UserError if
   // the matrix has another lift.
@@ -112,7 +121,11 @@ class MatrixFeatures {
   int regressions_begin() const { return size_ - regressions_->size(); }
   Endpoints FindEndpoints(const double* packed, double horizon) const;
   template <typename Real>
+  void WriteLastState(const double* packed, double horizon, Real* out) const;
+  template <typename Real>
   void WriteEndpoints(const double* packed, double horizon, Real* out) const;
+  void PullAveragesBack(const double* packed, double horizon, const double* d_out,
+                        double* d_packed) const;
   void PullEndpointsBack(const double* packed, double horizon, const double* d_out,
                          double* d_packed) const;
 

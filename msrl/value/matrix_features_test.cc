@@ -166,6 +166,30 @@ TEST(MatrixFeatures, ClosedPathsShowTheirMeanState) {
   for (const float f : Features(map, SegmentMatrix(lift))) EXPECT_EQ(f, 0.0F);
 }
 
+// The set "state" is a part of the others, and changes with nothing else.
+TEST(MatrixFeatures, TheStateAloneIsTheLastState) {
+  const Lift::Ptr lift = PaperLift();
+  const MatrixFeatures whole(lift);
+  const MatrixFeatures state(lift, MatrixFeatureOptions::Of(FeatureSet::kState));
+  ASSERT_EQ(state.size(), 8);
+  EXPECT_EQ(state.last_state_begin(), 0);
+  EXPECT_EQ(state.last_state_end(), 8);
+  EXPECT_EQ(MatrixFeatureOptions::FromName("state"), state.options());
+  const std::vector<std::string> names = whole.Names();
+  const auto begin = names.begin() + whole.last_state_begin();
+  EXPECT_EQ(state.Names(), std::vector<std::string>(begin, begin + 8));
+  const Segment path = Path(30, 1.0, 5);
+  Segment another = Path(30, 1.0, 6);
+  another.x.col(30) = path.x.col(30);
+  const std::vector<float> all = Features(whole, Describe(lift, path));
+  const std::vector<float> last = Features(state, Describe(lift, path));
+  const std::vector<float> same_end = Features(state, Describe(lift, another));
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(last[i], all[static_cast<std::size_t>(whole.last_state_begin()) + i]);
+    EXPECT_NEAR(last[i], same_end[i], Tol(1e-5));
+  }
+}
+
 TEST(MatrixFeatures, StayBoundedWhateverTheScale) {
   const Lift::Ptr lift = PaperLift();
   const MatrixFeatures map(lift, {.all_entries = true, .endpoints = true});
@@ -312,24 +336,23 @@ TEST(MatrixFeatures, PullbackOfRegressions) {
 TEST(MatrixFeatures, PullbackIsTheDerivative) {
   Rng rng(1, "pullback");
   int cut = 0;
-  for (const bool endpoints : {true, false}) {
-    for (const bool all : {true, false}) {
-      const MatrixFeatures map(PaperLift(), {.all_entries = all, .endpoints = endpoints});
-      for (int round = 0; round < 20; ++round) {
-        // large states, so that some features are at their bounds
-        const SegmentMatrix z =
-            Describe(PaperLift(), Path(1 + round, round % 2 == 0 ? 1.0 : 6.0, 10 + round));
-        for (const double value : PreciseFeatures(map, z)) {
-          cut += value == MatrixFeatures::kEndpointBound || value == MatrixFeatures::kProductBound;
-        }
-        std::vector<double> w(static_cast<std::size_t>(map.size()));
-        for (double& each : w) each = rng.Normal();
-        const SegmentMatrix gradient = map.Pullback(z, w);
-        for (int i = 0; i < 10; ++i) {
-          const SegmentMatrix direction = RandomDirection(PaperLift(), rng);
-          const double expected = Slope(map, z, w, direction, 1e-6);
-          EXPECT_NEAR(gradient.Inner(direction), expected, Tol(1e-6) * gradient.Norm() * 20.0);
-        }
+  using enum FeatureSet;
+  for (const FeatureSet set : {kSelectedEndpoints, kSelected, kAllEndpoints, kAll, kState}) {
+    const MatrixFeatures map(PaperLift(), MatrixFeatureOptions::Of(set));
+    for (int round = 0; round < 20; ++round) {
+      // large states, so that some features are at their bounds
+      const SegmentMatrix z =
+          Describe(PaperLift(), Path(1 + round, round % 2 == 0 ? 1.0 : 6.0, 10 + round));
+      for (const double value : PreciseFeatures(map, z)) {
+        cut += value == MatrixFeatures::kEndpointBound || value == MatrixFeatures::kProductBound;
+      }
+      std::vector<double> w(static_cast<std::size_t>(map.size()));
+      for (double& each : w) each = rng.Normal();
+      const SegmentMatrix gradient = map.Pullback(z, w);
+      for (int i = 0; i < 10; ++i) {
+        const SegmentMatrix direction = RandomDirection(PaperLift(), rng);
+        const double expected = Slope(map, z, w, direction, 1e-6);
+        EXPECT_NEAR(gradient.Inner(direction), expected, Tol(1e-6) * gradient.Norm() * 20.0);
       }
     }
   }

@@ -45,6 +45,9 @@ class ValueBranch : public MatrixNetwork {
   // F := factor * F + offset, by the last layer.
   void Rescale(double factor, double offset);
 
+  // The branch that sees the first inputs alone, as if the others always were `rest`.
+  ValueBranch WithRestFixed(std::span<const float> rest) const;
+
   // The contents of an artefact.
   std::string Encode() const { return MatrixNetwork::Encode(kKind); }
   // UserError on anything that is not a whole branch, or that is of another lift.

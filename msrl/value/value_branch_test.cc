@@ -137,6 +137,29 @@ TEST(ValueBranch, RescaleAndSilence) {
   EXPECT_NE(Eigen::MatrixXf(branch.Forward(x, tape)), silent);
 }
 
+TEST(ValueBranch, WithRestFixed) {
+  for (const bool norm : {false, true}) {
+    ValueBranch branch = Example(norm);
+    branch.Silence({1, 0, 1, 1, 1, 1, 1});
+    Eigen::MatrixXf x = Batch(3);
+    const std::vector<float> rest{0.5F, -2.0F};
+    x.row(5).setConstant(rest[0]);
+    x.row(6).setConstant(rest[1]);
+    MlpTape tape(branch.spec(), 4);
+    const Eigen::MatrixXf f = branch.Forward(x, tape);
+    const ValueBranch fixed = branch.WithRestFixed(rest);
+    ASSERT_EQ(fixed.feature_count(), 5);
+    EXPECT_EQ(fixed.active(), (std::vector<std::uint8_t>{1, 0, 1, 1, 1}));
+    EXPECT_EQ(fixed.info(), branch.info());
+    MlpTape fixed_tape(fixed.spec(), 4);
+    const Eigen::MatrixXf same = fixed.Forward(x.topRows(5), fixed_tape);
+    EXPECT_LT((same - f).cwiseAbs().maxCoeff(), Tol(1e-5));
+    const Eigen::MatrixXf other =
+        branch.WithRestFixed(std::vector<float>{0.0F, 0.0F}).Forward(x.topRows(5), fixed_tape);
+    EXPECT_GT((other - f).cwiseAbs().maxCoeff(), 1e-2);
+  }
+}
+
 TEST(ValueBranch, FileKeepsEverything) {
   ValueBranch branch = Example();
   branch.Silence({1, 0, 1, 1, 1, 1, 1});

@@ -58,6 +58,8 @@ bool OutcomeDiffers(std::span<const double> real, std::span<const double> foreto
 }
 
 ObstructionProxy::Junction ObstructionProxy::JunctionOf(const MatrixFeatures& features) {
+  // where a segment begins is not among the features of the state alone
+  if (features.options().only_state) return {};
   const int slots = features.last_state_end() - features.last_state_begin();
   const int first = features.last_state_begin() - slots;
   return {.horizon = first - 1, .first = first, .last = first + slots, .slots = slots};

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "msrl/core/statistics.h"
+
 namespace msrl {
 namespace {
 
@@ -53,35 +55,25 @@ std::vector<State> JudgeStates(const ValueBranch& branch, const Replay& replay) 
   return states;
 }
 
-// Sums of a sample of pairs.
-class Moments {
- public:
-  void Add(double x, double y) {
-    ++n_;
-    x_ += x;
-    y_ += y;
-    xx_ += x * x;
-    yy_ += y * y;
-    xy_ += x * y;
-  }
-  // 0 if either never varies.
-  double Correlation() const {
-    if (n_ == 0.0) return 0.0;
-    const double var_x = xx_ - x_ * x_ / n_;
-    const double var_y = yy_ - y_ * y_ / n_;
-    if (var_x <= 1e-12 * xx_ || var_y <= 1e-12 * yy_) return 0.0;
-    return (xy_ - x_ * y_ / n_) / std::sqrt(var_x * var_y);
-  }
-  double count() const { return n_; }
-  double RootMeanSquareX() const { return n_ == 0.0 ? 0.0 : std::sqrt(xx_ / n_); }
-  double RootMeanSquareY() const { return n_ == 0.0 ? 0.0 : std::sqrt(yy_ / n_); }
+// Pairs of numbers that may go together.
+struct Sample {
+  std::vector<double> x, y;
 
- private:
-  double n_ = 0.0, x_ = 0.0, y_ = 0.0, xx_ = 0.0, yy_ = 0.0, xy_ = 0.0;
+  void Add(double at_x, double at_y) {
+    x.push_back(at_x);
+    y.push_back(at_y);
+  }
 };
 
+double RootMeanSquare(std::span<const double> values) {
+  if (values.empty()) return 0.0;
+  double squares = 0.0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
 // F against the discounted rest of an episode, whose states are `episode`.
-void CompareWithReturns(std::span<const State> episode, Moments& moments) {
+void CompareWithReturns(std::span<const State> episode, Sample& sample) {
   std::vector<double> rest(episode.size() + 1, 0.0);
   for (std::size_t i = episode.size(); i-- > 0;) {
     rest[i] = episode[i].reward + kPredictorGamma * rest[i + 1];
@@ -94,7 +86,7 @@ void CompareWithReturns(std::span<const State> episode, Moments& moments) {
   }
   // the first state has no matrix yet
   for (std::size_t i = 1; i < episode.size(); ++i) {
-    moments.Add(episode[i].value - mean_f, rest[i] - mean_rest);
+    sample.Add(episode[i].value - mean_f, rest[i] - mean_rest);
   }
 }
 
@@ -103,7 +95,7 @@ void CompareWithReturns(std::span<const State> episode, Moments& moments) {
 TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& replay) {
   const std::vector<State> states = JudgeStates(branch, replay);
   TransferPredictor result;
-  Moments progress;
+  Sample progress;
   for (std::size_t i = 0; i + kPredictorGap < states.size(); ++i) {
     const State& before = states[i];
     const State& after = states[i + kPredictorGap];
@@ -111,15 +103,15 @@ TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& repla
     if (after.row != before.row + kPredictorGap) continue;
     progress.Add(after.value - before.value, before.distance - after.distance);
   }
-  result.pairs = static_cast<std::int64_t>(progress.count());
-  result.amplitude = progress.RootMeanSquareX();
-  result.correlation = progress.Correlation();
-  result.distance_amplitude = progress.RootMeanSquareY();
+  result.pairs = std::ssize(progress.x);
+  result.amplitude = RootMeanSquare(progress.x);
+  result.correlation = PearsonCorrelation(progress.x, progress.y);
+  result.distance_amplitude = RootMeanSquare(progress.y);
   for (const State& state : states) {
     result.mean += state.value / static_cast<double>(states.size());
   }
 
-  Moments returns;
+  Sample returns;
   std::int64_t falls = 0;
   for (std::size_t begin = 0; begin < states.size();) {
     std::size_t end = begin + 1;
@@ -138,7 +130,7 @@ TransferPredictor PredictTransfer(const ValueBranch& branch, const Replay& repla
     }
     begin = end;
   }
-  result.return_correlation = returns.Correlation();
+  result.return_correlation = PearsonCorrelation(returns.x, returns.y);
   if (result.ends > 0) result.end_value /= static_cast<double>(result.ends);
   if (falls > 0 && result.amplitude > 0.0) {
     result.fall /= static_cast<double>(falls) * result.amplitude;
