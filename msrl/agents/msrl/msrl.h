@@ -87,7 +87,7 @@ struct MsrlSettings {
     visit("residual_scale", residual_scale, "factor of R's last layer at the start", AnyNumber());
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
-          "or random weights in its place");
+          "or learn on with the weights of each layer shuffled");
     visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)", NotNegative());
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
     visit(
@@ -152,6 +152,7 @@ class Msrl : public Agent {
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   void Initialise(const Artefact& artefact) override;
+  void TakeSegments(const SegmentLibrary& library, std::string_view source) override;
   std::string TakeNotice() override;
   void DrainMetrics(MetricSink& sink) override;
   void Visit(const Archive& state) override;
@@ -168,6 +169,7 @@ class Msrl : public Agent {
   ValueBranch Placed(ValueBranch branch, const TransferPredictor& predictor, double factor) const;
 
   MsrlSettings settings_;
+  std::uint64_t seed_;
   std::unique_ptr<CriticAgent> base_;
   std::optional<Planner> planner_;
   std::optional<ModelPlanner> model_;
