@@ -501,6 +501,18 @@ TEST_F(RunCommandTest, LibrariesThatDoNotFitAreRefused) {
       << Err();
 }
 
+TEST_F(RunCommandTest, ARunWithSettingsOfAnotherVersionSaysWhatToDo) {
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "msrl", 60, "old")), 0) << Err();
+  const fs::path file = folder_ / "old" / "run.json";
+  std::string text = Slurp(file);
+  const std::size_t place = text.find("\"beta\"");
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, 6, "\"bygone\"");
+  std::ofstream(file) << text;
+  ExpectMistake({"resume", Dir("old")}, "unknown setting 'bygone'");
+  EXPECT_NE(Err().find("finish the run with the msrl that began it"), std::string::npos) << Err();
+}
+
 TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
   const auto pretrain = [this](const std::string& out) -> Arguments {
     return {"pretrain", "--episodes", "600",      "--updates", "150",       "--set",

@@ -109,6 +109,7 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
   reward_sum_.Allocate(n, 1);
   for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
   if (config_.policy == LibraryPolicy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
+  within_.reserve(static_cast<std::size_t>(std::min(n, config_.exact_limit)));
   if (n > config_.exact_limit) {
     index_ = std::make_unique<internal::ContextIndex>(config_.context_size, n,
                                                       config_.policy == LibraryPolicy::kFifo);
@@ -359,7 +360,6 @@ void SegmentLibrary::QueryEach(std::span<const float> context, const QueryOption
   const bool all = size_ <= config_.exact_limit;
   AllWithin within{within_, options.radius * options.radius};
   if (all) {
-    within_.reserve(static_cast<std::size_t>(std::min(config_.capacity, config_.exact_limit)));
     within_.clear();
     Scan(context, 0, within, [](std::int64_t) { return true; });
   }

@@ -121,7 +121,7 @@ class SegmentLibrary {
 
   // The same for several head actions in place of options.head_action: of each, one after the other
   // in `actions`, the nearest are in its k places of `out`, and how many in `counts`. What all have
-  // in common is looked for once. No allocation after the first call.
+  // in common is looked for once. No allocation.
   void QueryEach(std::span<const float> context, const QueryOptions& options,
                  std::span<const float> actions, std::span<Neighbour> out,
                  std::span<int> counts) const;

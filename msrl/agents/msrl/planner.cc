@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "msrl/agents/common/candidate_actions.h"
 #include "msrl/core/check.h"
@@ -425,11 +426,15 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
 
 void Planner::CountFiltered(std::span<const float> probability) {
   proxy_.CountFiltered(probability);
-  if (removed_) return;
-  removed_ = !std::ranges::all_of(probability, [this](float p) { return proxy_.Keeps(p); });
-  if (!removed_) return;
-  metrics_.Add(kFirstRemoved, static_cast<double>(steps_ + 1));
-  notice_ = StrCat("the obstruction filter removes futures from step ", steps_ + 1, " on");
+  if (first_removed_ > 0) return;
+  if (std::ranges::all_of(probability, [this](float p) { return proxy_.Keeps(p); })) return;
+  first_removed_ = steps_ + 1;
+  metrics_.Add(kFirstRemoved, static_cast<double>(first_removed_));
+}
+
+std::string Planner::TakeNotice() {
+  if (first_removed_ == 0 || std::exchange(told_, true)) return {};
+  return StrCat("the obstruction filter removes futures from step ", first_removed_, " on");
 }
 
 // The step begins a segment, and all that are open grow by it. The oldest are complete first.
@@ -543,7 +548,8 @@ void Planner::Visit(const Archive& state) {
   state.Random("library_random", rng_);
   state.Int("episode", episode_);
   state.Int("steps", steps_);
-  state.Bool("removed", removed_);
+  state.Int("first_removed", first_removed_);
+  state.Bool("told", told_);
   metrics_.Visit(state.Child("planner_metrics"));
 }
 

@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "msrl/agents/common/critic_agent.h"
@@ -145,7 +144,7 @@ class Planner {
     return settings_.obstruction ? proxy_.parameter_count() : 0;
   }
   // Once: from which step on the filter has removed futures.
-  std::string TakeNotice() { return std::exchange(notice_, {}); }
+  std::string TakeNotice();
   void DrainMetrics(MetricSink& sink);
   void Visit(const Archive& state);
 
@@ -179,8 +178,8 @@ class Planner {
   Rng rng_;
   std::int64_t episode_ = 0;
   std::int64_t steps_ = 0;
-  bool removed_ = false;  // whether the filter has ever removed a future
-  std::string notice_;
+  std::int64_t first_removed_ = 0;  // step in which the filter first removed a future; 0: none
+  bool told_ = false;               // whether the user knows
   MetricMeans metrics_;
 
   // workspace of Improve: one column per future or candidate
