@@ -363,6 +363,7 @@ void SegmentLibrary::QueryEach(std::span<const float> context, const QueryOption
     within_.clear();
     Scan(context, 0, within, [](std::int64_t) { return true; });
   }
+  std::size_t ready = 0;  // so many of them come before all others
   for (std::size_t a = 0; a < counts.size(); ++a) {
     QueryOptions one = options;
     one.head_action = actions.subspan(a * width, width);
@@ -372,9 +373,28 @@ void SegmentLibrary::QueryEach(std::span<const float> context, const QueryOption
       continue;
     }
     NearestCollector nearest = Collector(context, one, places);
-    for (const auto& [slot, squared] : within_) nearest.Offer(slot, squared);
+    for (std::size_t seen = 0; seen < within_.size() && !nearest.full();) {
+      if (seen == ready) ready = BringForward(ready);
+      for (; seen < ready; ++seen) nearest.Offer(within_[seen].slot, within_[seen].distance);
+    }
     counts[a] = nearest.Finish();
   }
+}
+
+// Most questions are answered by the nearest few, so they alone are put in front, then four times
+// as many.
+std::size_t SegmentLibrary::BringForward(std::size_t ready) const {
+  constexpr std::size_t kFew = 128;
+  const std::size_t next = std::max(kFew, 4 * ready);
+  if (next >= within_.size()) return within_.size();
+  const auto at = [this](std::size_t i) {
+    return within_.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  std::nth_element(at(ready), at(next), within_.end(), [this](const auto& a, const auto& b) {
+    return a.distance != b.distance ? a.distance < b.distance
+                                    : sequence_.data[a.slot] < sequence_.data[b.slot];
+  });
+  return next;
 }
 
 void SegmentLibrary::AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const {

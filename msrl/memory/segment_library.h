@@ -183,6 +183,7 @@ class SegmentLibrary {
   template <typename Taker, typename Predicate>
   void Scan(std::span<const float> context, std::int64_t first_slot, Taker& nearest,
             const Predicate& may_offer) const;
+  std::size_t BringForward(std::size_t ready) const;
   static void VisitConfig(const Archive& state, SegmentLibraryConfig& config);
   void VisitContents(const Archive& state);
   void VisitMatrices(const Archive& state);

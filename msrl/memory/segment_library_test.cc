@@ -810,16 +810,17 @@ TEST(SegmentLibrary, TakesNothingThatDoesNotFit) {
 TEST(SegmentLibrary, AsksForSeveralActionsAtOnce) {
   for (const bool discrete : {false, true}) {
     Rng rng(4, "several");
-    SegmentLibrary library(TestConfig(300, LibraryPolicy::kFifo, discrete));
+    SegmentLibrary library(TestConfig(3000, LibraryPolicy::kFifo, discrete));
     int some = 0, full = 0;
     for (int i = 0; i < 60; ++i) {
-      for (int n = 0; n < 10; ++n) {
+      for (int n = 0; n < 60; ++n) {
         library.Add(DrawSegment(library.config(), rng, /*coarse=*/i % 2 == 0).View(), rng);
       }
       const std::vector<float> context = Draw(rng, 3, i % 2 == 0);
       const int size = library.config().action_size;
       const std::vector<float> actions = Draw(rng, 5 * size, discrete || i % 2 == 0);
-      const QueryOptions options{.k = 4, .radius = 1.5F, .action_radius = 0.8F};
+      const QueryOptions options{
+          .k = 4, .radius = i % 3 == 0 ? 0.3F : 2.5F, .action_radius = i % 4 == 0 ? 0.05F : 0.8F};
       std::vector<Neighbour> out(20), expected(4);
       std::vector<int> counts(5);
       const std::int64_t before = AllocationCount();
