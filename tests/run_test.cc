@@ -472,9 +472,8 @@ TEST_F(RunCommandTest, ARunWithALibraryStandsAlone) {
 TEST_F(RunCommandTest, LibrariesThatDoNotFitAreRefused) {
   ASSERT_EQ(Run(Train("four-rooms-sparse", "msrl", 120, "rooms")), 0) << Err();
   ASSERT_EQ(Run(Train("four-rooms-sparse", "sac", 120, "none")), 0) << Err();
-  ASSERT_EQ(Run(With(Train("four-rooms-sparse", "msrl", 120, "long"),
-                     {"--set", "segment_steps=3"})),
-            0)
+  ASSERT_EQ(
+      Run(With(Train("four-rooms-sparse", "msrl", 120, "long"), {"--set", "segment_steps=3"})), 0)
       << Err();
   const std::string branch = WriteBranch("branch.safetensors");
   const auto refused = [&](const std::string& env, const std::string& agent,

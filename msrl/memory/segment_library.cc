@@ -310,8 +310,8 @@ NearestCollector SegmentLibrary::Collector(std::span<const float> context,
 }
 
 template <typename Taker, typename Predicate>
-void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot,
-                          Taker& nearest, const Predicate& may_offer) const {
+void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot, Taker& nearest,
+                          const Predicate& may_offer) const {
   const internal::ScanKernel& kernel = internal::ActiveScan();
   const std::int64_t end = BlockCount(size_);
   std::array<float, kScanBlock> squared;

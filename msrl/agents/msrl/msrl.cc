@@ -17,8 +17,8 @@ void ShuffleWeights(Rng& rng, Mlp& network) {
   for (const NamedTensor& tensor : network.tensors()) {
     const auto values = network.parameters().subspan(tensor.offset, tensor.size());
     for (std::size_t i = values.size(); i > 1; --i) {
-      std::swap(values[i - 1], values[static_cast<std::size_t>(rng.Index(
-                                   static_cast<std::int64_t>(i)))]);
+      std::swap(values[i - 1],
+                values[static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i)))]);
     }
   }
 }

@@ -501,9 +501,9 @@ TEST(Msrl, StartsWithSegmentsOfAnEarlierRun) {
     EXPECT_NE(refusal({"lift=compact-no-reward"}).find("earlier: segments of the lift"),
               std::string::npos);
     const auto base = Make(pair.base, pair.env);
-    EXPECT_NE(UserErrorText([&] { base->TakeSegments(theirs, "earlier"); })
-                  .find("plans with no library"),
-              std::string::npos);
+    EXPECT_NE(
+        UserErrorText([&] { base->TakeSegments(theirs, "earlier"); }).find("plans with no library"),
+        std::string::npos);
   }
 }
 

@@ -286,11 +286,11 @@ void Planner::LengthenFutures(CriticAgent& base, int futures, const Plan& plan) 
       chain.best = -1;
       chain.found = 0;
       if (!chain.open) continue;
-      chain.found = library_.Query(
-          library_.tail_geometry(chain.slot),
-          {.k = each, .radius = static_cast<float>(settings_.context_radius)},
-          std::span(next_).subspan(j * static_cast<std::size_t>(each),
-                                   static_cast<std::size_t>(each)));
+      chain.found =
+          library_.Query(library_.tail_geometry(chain.slot),
+                         {.k = each, .radius = static_cast<float>(settings_.context_radius)},
+                         std::span(next_).subspan(j * static_cast<std::size_t>(each),
+                                                  static_cast<std::size_t>(each)));
     }
     // at once: of every chain the nearest, then of every chain the second, ...
     for (int rank = 0; rank < each; ++rank) {
@@ -378,7 +378,8 @@ void Planner::Improve(const Situation& situation, bool exploring, CriticAgent& b
     const auto o = observation_.leftCols(candidates);
     const auto z = z_.topLeftCorner(critic_rows_, candidates);
     base.ActionValues(o, z, candidates_.leftCols(candidates), q_);
-    RequireFinite("value of a candidate", std::span(q_).first(static_cast<std::size_t>(candidates)));
+    RequireFinite("value of a candidate",
+                  std::span(q_).first(static_cast<std::size_t>(candidates)));
     RequireFinite("value of a future", std::span(value_).first(static_cast<std::size_t>(futures)));
     // what a future is measured against: nothing, or the value of what the policy chose
     const float neutral = settings_.fallback == Fallback::kValue ? q_[0] : 0.0F;
@@ -487,8 +488,7 @@ void Planner::BeginCourse(const Experience& experience, Plan& plan) {
     known.geometry.col(to) = plan.futures.geometry.col(j);
     known.probability[static_cast<std::size_t>(to)] =
         plan.futures.probability[static_cast<std::size_t>(j)];
-    known.lengths[static_cast<std::size_t>(to)] =
-        plan.futures.lengths[static_cast<std::size_t>(j)];
+    known.lengths[static_cast<std::size_t>(to)] = plan.futures.lengths[static_cast<std::size_t>(j)];
   }
 }
 
@@ -503,8 +503,7 @@ void Planner::LearnOutcomes(const Experience& experience, const Course& course) 
     const bool cut_off = futures.lengths[at] > course.steps && experience.terminated;
     if (!due && !cut_off) continue;
     std::copy_n(futures.geometry.col(j).data(), kGeometrySize, foretold_.begin());
-    const bool differs =
-        cut_off || OutcomeDiffers(reached, foretold_, settings_.proxy.tolerance);
+    const bool differs = cut_off || OutcomeDiffers(reached, foretold_, settings_.proxy.tolerance);
     metrics_.Add(kRealized, differs ? 0.0 : 1.0);
     proxy_.Add(course.observation.col(0), course.z.col(0), futures.tails.col(j),
                futures.segment.col(j), differs, futures.probability[at]);

@@ -47,8 +47,8 @@ struct PlannerSettings {
   void Fields(V&& visit) {
     visit("library_size", library_size, "segments in the library", Between(1, 1e9));
     visit("library_policy", library_policy, "which segments a full library keeps");
-    visit("segment_steps", segment_steps,
-          "steps of a segment; the end of an episode cuts it short", Between(1, 1000));
+    visit("segment_steps", segment_steps, "steps of a segment; the end of an episode cuts it short",
+          Between(1, 1000));
     visit("chain", chain, "segments that a future consists of at most", Between(1, 100));
     visit("future_rewards", future_rewards,
           "whether the rewards of a future count, not only the value of where it ends");
@@ -205,8 +205,8 @@ class Planner {
   };
   std::vector<Chain> chains_;
   std::vector<Neighbour> next_;
-  std::vector<int> columns_;                // the chain that a column belongs to
-  Eigen::MatrixXf chain_tails_, chain_z_;   // o^ and features of Z^ so far
+  std::vector<int> columns_;               // the chain that a column belongs to
+  Eigen::MatrixXf chain_tails_, chain_z_;  // o^ and features of Z^ so far
   Eigen::MatrixXf next_tails_, next_segment_, next_z_;
   std::vector<float> next_value_;
 

@@ -195,9 +195,10 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
                ObstructionProxy* proxy) {
     const auto value = [&](const Segment& last, const SegmentMatrix& ahead, double rewards) {
       const double end =
-          last.terminated ? 0.0
-                          : static_cast<double>(KnownValues::V(
-                                static_cast<float>(last.after.observation[0]), FirstFeature(ahead)));
+          last.terminated
+              ? 0.0
+              : static_cast<double>(KnownValues::V(static_cast<float>(last.after.observation[0]),
+                                                   FirstFeature(ahead)));
       return end + (settings.future_rewards ? rewards : 0.0);
     };
     const auto keeps = [&](const State& from, const SegmentMatrix& prefix, const Segment& next) {
@@ -327,8 +328,8 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<Plan> plan_;
   Rng rng_{1, "planner"};
-  int longer_ = 0;             // futures that went on
-  int joints_[2] = {0, 0};     // that were removed, that were kept
+  int longer_ = 0;          // futures that went on
+  int joints_[2] = {0, 0};  // that were removed, that were kept
 };
 
 TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
@@ -408,8 +409,8 @@ TEST_P(PlannerTest, FuturesAreChainsOfSegmentsThatFit) {
       };
       std::vector<double> worth;
       for (const Segment* future : futures) {
-        worth.push_back(Worth(*future, state, z, segments, settings,
-                              settings.obstruction ? &twin : nullptr));
+        worth.push_back(
+            Worth(*future, state, z, segments, settings, settings.obstruction ? &twin : nullptr));
       }
       double expected = choice, best_score = -1e30;
       for (const double a : candidates) {
