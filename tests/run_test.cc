@@ -430,6 +430,88 @@ TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   EXPECT_EQ(Run(train("msrl", {"--init", foreign, "--unaligned"})), 0) << Err();
 }
 
+TEST_F(RunCommandTest, ARunWithALibraryStandsAlone) {
+  const auto quick = [this](const std::string& agent, std::int64_t steps, const std::string& run) {
+    const std::string env = agent == "msrl-dqn" ? "graph-motif" : "four-rooms-sparse";
+    return With(Train(env, agent, steps, run, "3", kOnceOnly), {"--set", "library_size=400"});
+  };
+  for (const std::string agent : {"msrl", "msrl-dqn"}) {
+    SCOPED_TRACE(agent);
+    const auto name = [&](const char* kind) { return std::string(kind) + agent; };
+    ASSERT_EQ(Run(quick(agent, 150, name("earlier"))), 0) << Err();
+    const auto train = [&](const std::string& run, std::int64_t steps) {
+      return With(quick(agent, steps, run), {"--library", Dir(name("earlier"))});
+    };
+    ASSERT_EQ(Run(train(name("whole"), Steps(agent))), 0) << Err();
+    const std::string copy = "library.safetensors";
+    EXPECT_TRUE(fs::exists(folder_ / name("whole") / copy));
+    // the segments matter
+    ASSERT_EQ(Run(quick(agent, Steps(agent), name("without"))), 0) << Err();
+    EXPECT_FALSE(fs::exists(folder_ / name("without") / copy));
+    EXPECT_NE(Slurp(NewestCheckpoint(name("whole"))), Slurp(NewestCheckpoint(name("without"))));
+
+    // killed before anything was kept, and the earlier run is gone
+    KillEarly(train(name("killed"), 2'000'000'000), name("killed"));
+    KillEarly(train(name("changed"), 2'000'000'000), name("changed"));
+    fs::remove_all(folder_ / name("earlier"));
+    ASSERT_EQ(Run({"resume", Dir(name("killed")), "--steps", std::to_string(Steps(agent))}), 0)
+        << Err();
+    ExpectSameResults(name("whole"), name("killed"));
+    std::ofstream(folder_ / name("changed") / copy, std::ios::app) << "x";
+    ExpectMistake({"resume", Dir(name("changed"))}, "is not what the run was made with");
+
+    // once steps are kept, the copy is no longer asked for; and it is a library of its own
+    fs::rename(folder_ / name("whole") / copy, folder_ / name("copy"));
+    EXPECT_EQ(Run({"resume", Dir(name("whole")), "--steps", std::to_string(Steps(agent) + 50)}), 0)
+        << Err();
+    EXPECT_EQ(Run(With(quick(agent, 120, name("file")), {"--library", Dir(name("copy"))})), 0)
+        << Err();
+  }
+}
+
+TEST_F(RunCommandTest, LibrariesThatDoNotFitAreRefused) {
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "msrl", 120, "rooms")), 0) << Err();
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "sac", 120, "none")), 0) << Err();
+  ASSERT_EQ(
+      Run(With(Train("four-rooms-sparse", "msrl", 120, "long"), {"--set", "segment_steps=3"})), 0)
+      << Err();
+  const std::string branch = WriteBranch("branch.safetensors");
+  const auto refused = [&](const std::string& env, const std::string& agent,
+                           const std::string& library, const Arguments& more,
+                           const std::string& what) {
+    ExpectMistake(With(With(Train(env, agent, 200, "a"), {"--library", library}), more), what);
+  };
+  const std::string rooms = "four-rooms-sparse";
+  refused("reacher", "msrl", Dir("rooms"), {}, "segments of 'four-rooms' don't fit 'reacher'");
+  refused(rooms, "msrl", Dir("rooms"), {"--set", "lift=compact-no-action"},
+          "make a library with this lift");
+  refused(rooms, "msrl", Dir("rooms"), {"--set", "plan=off"}, "set plan=library or plan=both");
+  refused(rooms, "msrl", Dir("rooms"), {"--set", "plan=model"}, "set plan=library or plan=both");
+  refused(rooms, "msrl", Dir("rooms"), {"--set", "lookahead=off"}, "set lookahead=training");
+  refused(rooms, "msrl", Dir("long"), {}, "set segment_steps=3");
+  refused(rooms, "sac", Dir("rooms"), {}, "plans with no library of segments");
+  refused(rooms, "msrl", Dir("none"), {}, "keeps no segment library");
+  refused(rooms, "msrl", branch, {}, "not a segment library");
+  refused(rooms, "msrl", Dir("missing"), {}, "No such file");
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+  EXPECT_EQ(Run(With(Train(rooms, "msrl", 120, "b"),
+                     {"--library", Dir("long"), "--set", "segment_steps=4"})),
+            0)
+      << Err();
+}
+
+TEST_F(RunCommandTest, ARunWithSettingsOfAnotherVersionSaysWhatToDo) {
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "msrl", 60, "old")), 0) << Err();
+  const fs::path file = folder_ / "old" / "run.json";
+  std::string text = Slurp(file);
+  const std::size_t place = text.find("\"beta\"");
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, 6, "\"bygone\"");
+  std::ofstream(file) << text;
+  ExpectMistake({"resume", Dir("old")}, "unknown setting 'bygone'");
+  EXPECT_NE(Err().find("finish the run with the msrl that began it"), std::string::npos) << Err();
+}
+
 TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
   const auto pretrain = [this](const std::string& out) -> Arguments {
     return {"pretrain", "--episodes", "600",      "--updates", "150",       "--set",

@@ -40,4 +40,8 @@ void Agent::Initialise(const Artefact& artefact) {
   throw UserError(StrCat("this agent takes nothing over from ", artefact.source()));
 }
 
+void Agent::TakeSegments(const SegmentLibrary& /*library*/, std::string_view source) {
+  throw UserError(StrCat("this agent plans with no library of segments, it can't use ", source));
+}
+
 }  // namespace msrl

@@ -24,6 +24,7 @@
 namespace msrl {
 
 class Artefact;
+class SegmentLibrary;
 
 // Where an episode is. Views: valid until the tracker that made it moves on.
 struct Situation {
@@ -115,6 +116,9 @@ class Agent {
   // Before the first step: starts from what was learned elsewhere. UserError if it doesn't fit, or
   // if this agent takes nothing over (AgentEntry::takes).
   virtual void Initialise(const Artefact& artefact);
+  // Before the first step: starts with the segments of a library. UserError that names `source` if
+  // they don't fit, or if this agent asks no library.
+  virtual void TakeSegments(const SegmentLibrary& library, std::string_view source);
   // Something to tell the user once, mostly nothing.
   virtual std::string TakeNotice() { return {}; }
 

@@ -67,6 +67,9 @@ struct ExitRequest {
   int code;
 };
 
+// The file of a segment library, or what it would be for the library of a run's newest checkpoint.
+std::string LibraryContents(const std::string& place, const Program& program);
+
 // The word, between quotes if a shell would take it apart.
 std::string Quoted(const std::string& word);
 // "12 s", "3:20 min", "2:05 h".

@@ -19,6 +19,7 @@
 #include "msrl/datasets/episode_file.h"
 #include "msrl/datasets/segment_sources.h"
 #include "msrl/env/spec.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/memory/segment_library.h"
 #include "msrl/report/statistics.h"
 #include "msrl/run/run_directory.h"
@@ -325,6 +326,11 @@ void RunNearest(const NearestArguments& arguments, const Program& program) {
 }
 
 }  // namespace
+
+std::string LibraryContents(const std::string& place, const Program& program) {
+  if (std::filesystem::is_directory(place)) return ReadLibrary(place, program).Encode();
+  return ReadWholeFile(place, SegmentLibrary::kMaxFileBytes);
+}
 
 void AddLibrary(CLI::App& app, const Program& program) {
   CLI::App* library =

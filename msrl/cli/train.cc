@@ -25,6 +25,8 @@ struct TrainOptions : OptionList {
   std::string& run = Text("--run", "Directory (default runs/ENV/AGENT/SEED)");
   std::string& init = Text("--init", "Branch (pretrain --out) that the critic starts from");
   bool& unaligned = Flag("--unaligned", "Take a branch of another lift (a control)");
+  std::string& library =
+      Text("--library", "Segments that the agent starts with: a library, or a run that has one");
   std::vector<std::string>& settings = Repeated("--set", "key=value: setting of the agent");
   std::vector<std::string>& env_settings = Repeated("--env-set", "key=value: option of the env");
   RunSpec& spec = Fields(RunSpec());  // the others of its fields
@@ -116,19 +118,23 @@ void RunTrain(TrainOptions& options, const Program& program) {
   options.spec.env_settings = options.env_settings;
   options.spec.agent = options.agent;
   options.spec.agent_settings = options.settings;
-  std::string init;
+  RunStart start;
   if (options.unaligned && options.init.empty()) {
     throw UserError("--unaligned says how to take --init, which is missing");
   }
   if (!options.init.empty()) {
     const Artefact artefact = Artefact::Read(options.init);
     StartFrom(artefact, options.unaligned, program.registries, options.spec);
-    init = artefact.contents();
+    start.init = artefact.contents();
+  }
+  if (!options.library.empty()) {
+    start.library = LibraryContents(options.library, program);
+    StartWithSegments(start.library, options.library, program.registries, options.spec);
   }
   const RunSpec spec = Resolve(options.spec, program.registries);
   if (options.run.empty())
     options.run = fmt::format("runs/{}/{}/{}", spec.env, spec.agent, spec.seed);
-  RunDirectory directory = RunDirectory::Create(options.run, spec, program.registries, init);
+  RunDirectory directory = RunDirectory::Create(options.run, spec, program.registries, start);
   Carry(directory, std::move(how), program);
 }
 

@@ -6,12 +6,14 @@
 #include <limits>
 #include <vector>
 
+#include "msrl/agents/common/candidate_actions.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
 namespace {
 
-constexpr int kUntold = 10;  // steps of an episode before a reading is compared with the truth
+constexpr int kUntold = 10;       // steps of an episode before a reading is compared with the truth
+constexpr double kStretch = 1.5;  // of random candidates
 
 // An episode with its matrix.
 struct Path {
@@ -136,10 +138,9 @@ class Climber {
       if (discrete) {
         candidate.set_index(k);
       } else {
-        // the first stands still; the others are stretched: extreme actions are often the best
-        for (double& a : candidate.values()) {
-          a = k == 0 ? 0.0 : std::clamp(1.5 * rng_.Uniform(-1.0, 1.0), -1.0, 1.0);
-        }
+        // the first stands still
+        std::ranges::fill(candidate.values(), 0.0);
+        if (k > 0) DrawStretched(kStretch, rng_, candidate.values());
       }
       const double score = Judge(here, candidate, path);
       if (score > top) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "msrl/core/bytes.h"
@@ -42,6 +43,14 @@ double BytesNeeded(const SegmentLibraryConfig& config) {
                       64.0;
   return static_cast<double>(config.capacity) * (matrices + index + rest);
 }
+
+// Takes all slots within a squared distance.
+struct AllWithin {
+  std::vector<Neighbour>& slots;
+  float most_squared;
+  float bound() const { return most_squared; }
+  void Offer(std::int64_t slot, float squared) { slots.push_back({slot, squared}); }
+};
 
 // A list as one value of an archive.
 struct PackedSlots {
@@ -100,6 +109,7 @@ SegmentLibrary::SegmentLibrary(SegmentLibraryConfig config) : config_(std::move(
   reward_sum_.Allocate(n, 1);
   for (auto* table : {&length_, &episode_, &sequence_, &uses_, &tag_}) table->Allocate(n, 1);
   if (config_.policy == LibraryPolicy::kByValue) heap_.reserve(static_cast<std::size_t>(n));
+  within_.reserve(static_cast<std::size_t>(std::min(n, config_.exact_limit)));
   if (n > config_.exact_limit) {
     index_ = std::make_unique<internal::ContextIndex>(config_.context_size, n,
                                                       config_.policy == LibraryPolicy::kFifo);
@@ -229,6 +239,58 @@ std::int64_t SegmentLibrary::Add(const SegmentView& segment, Rng& rng) {
   return slot;
 }
 
+void SegmentLibrary::RequireFits(const SegmentLibrary& other, std::string_view source) const {
+  const SegmentLibraryConfig& theirs = other.config_;
+  if (!(theirs.lift->id() == config_.lift->id())) {
+    throw UserError(StrCat(source, ": segments of the lift ", theirs.lift->Describe(),
+                           " can't be used with ", config_.lift->Describe(),
+                           "; make a library with this lift"));
+  }
+  if (theirs.family != config_.family) {
+    throw UserError(StrCat(source, ": segments of '", theirs.family, "' don't fit '",
+                           config_.family, "'; make a library of this task"));
+  }
+  const auto describe = [](const SegmentLibraryConfig& config) {
+    return StrCat("contexts of ", config.context_size, ", ",
+                  config.discrete ? "discrete actions" : StrCat("actions of ", config.action_size),
+                  " and observations of ", config.observation_size);
+  };
+  if (describe(theirs) != describe(config_)) {
+    throw UserError(StrCat(source, ": segments with ", describe(theirs), " don't fit a task with ",
+                           describe(config_)));
+  }
+  for (std::int64_t slot = 0; slot < other.size_; ++slot) {
+    if (other.length(slot) <= config_.max_length) continue;
+    throw UserError(StrCat(source, ": a segment of ", other.length(slot),
+                           " steps, this library takes at most ", config_.max_length));
+  }
+}
+
+void SegmentLibrary::AddAll(const SegmentLibrary& other, std::string_view source, Rng& rng) {
+  RequireFits(other, source);
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(other.size_));
+  std::iota(slots.begin(), slots.end(), std::int64_t{0});
+  std::ranges::sort(slots, {}, [&other](std::int64_t slot) { return other.sequence(slot); });
+  SegmentMatrix matrix(config_.lift);
+  for (const std::int64_t slot : slots) {
+    const bool single = other.length(slot) == 1;
+    matrix.SetZero();
+    if (!single) other.AddMatrixTo(slot, matrix);
+    Add({.length = other.length(slot),
+         .psi = single ? other.psi_.Row(slot) : std::span<const double>(),
+         .matrix = single ? nullptr : &matrix,
+         .head_action = other.head_action(slot),
+         .context = other.context(slot),
+         .tail_observation = other.tail_observation(slot),
+         .tail_geometry = other.tail_geometry(slot),
+         .terminated = other.terminated(slot),
+         .env = other.env(slot),
+         .reward_sum = other.reward_sum(slot),
+         .episode = other.episode(slot)},
+        rng);
+  }
+}
+
 NearestCollector SegmentLibrary::Collector(std::span<const float> context,
                                            const QueryOptions& options,
                                            std::span<Neighbour> out) const {
@@ -247,9 +309,9 @@ NearestCollector SegmentLibrary::Collector(std::span<const float> context,
           sequence_.data.get(), filter};
 }
 
-template <typename Predicate>
-void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot,
-                          NearestCollector& nearest, const Predicate& may_offer) const {
+template <typename Taker, typename Predicate>
+void SegmentLibrary::Scan(std::span<const float> context, std::int64_t first_slot, Taker& nearest,
+                          const Predicate& may_offer) const {
   const internal::ScanKernel& kernel = internal::ActiveScan();
   const std::int64_t end = BlockCount(size_);
   std::array<float, kScanBlock> squared;
@@ -286,6 +348,53 @@ int SegmentLibrary::QueryExactly(std::span<const float> context, const QueryOpti
   NearestCollector nearest = Collector(context, options, out);
   Scan(context, 0, nearest, [](std::int64_t) { return true; });
   return nearest.Finish();
+}
+
+void SegmentLibrary::QueryEach(std::span<const float> context, const QueryOptions& options,
+                               std::span<const float> actions, std::span<Neighbour> out,
+                               std::span<int> counts) const {
+  const auto width = static_cast<std::size_t>(config_.action_size);
+  const auto k = static_cast<std::size_t>(options.k);
+  MSRL_CHECK_EQ(actions.size(), counts.size() * width);
+  MSRL_CHECK_EQ(out.size(), counts.size() * k);
+  const bool all = size_ <= config_.exact_limit;
+  AllWithin within{within_, options.radius * options.radius};
+  if (all) {
+    within_.clear();
+    Scan(context, 0, within, [](std::int64_t) { return true; });
+  }
+  std::size_t ready = 0;  // so many of them come before all others
+  for (std::size_t a = 0; a < counts.size(); ++a) {
+    QueryOptions one = options;
+    one.head_action = actions.subspan(a * width, width);
+    const std::span<Neighbour> places = out.subspan(a * k, k);
+    if (!all) {
+      counts[a] = Query(context, one, places);
+      continue;
+    }
+    NearestCollector nearest = Collector(context, one, places);
+    for (std::size_t seen = 0; seen < within_.size() && !nearest.full();) {
+      if (seen == ready) ready = BringForward(ready);
+      for (; seen < ready; ++seen) nearest.Offer(within_[seen].slot, within_[seen].distance);
+    }
+    counts[a] = nearest.Finish();
+  }
+}
+
+// Most questions are answered by the nearest few, so they alone are put in front, then four times
+// as many.
+std::size_t SegmentLibrary::BringForward(std::size_t ready) const {
+  constexpr std::size_t kFew = 128;
+  const std::size_t next = std::max(kFew, 4 * ready);
+  if (next >= within_.size()) return within_.size();
+  const auto at = [this](std::size_t i) {
+    return within_.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  std::nth_element(at(ready), at(next), within_.end(), [this](const auto& a, const auto& b) {
+    return a.distance != b.distance ? a.distance < b.distance
+                                    : sequence_.data[a.slot] < sequence_.data[b.slot];
+  });
+  return next;
 }
 
 void SegmentLibrary::AddMatrixTo(std::int64_t slot, SegmentMatrix& z) const {

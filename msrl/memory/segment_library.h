@@ -89,6 +89,8 @@ struct LibraryLoadOptions {
 // Not safe for several threads at once, queries included.
 class SegmentLibrary {
  public:
+  static constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 36;
+
   // UserError on an impossible capacity. Memory is reserved here and touched
   // as it fills.
   explicit SegmentLibrary(SegmentLibraryConfig config);
@@ -103,6 +105,10 @@ class SegmentLibrary {
   // The slot in {0, ..., size()-1} that now holds the segment, or -1 if it was not kept. `rng` is
   // used by the policy "reservoir" alone. No allocation, except for a new tag and by the index.
   std::int64_t Add(const SegmentView& segment, Rng& rng);
+  // Adds the segments of another library, oldest first; how often they were used there is
+  // forgotten. UserError that names `source` unless lift, family, sizes and kind of actions are the
+  // same and no segment is too long.
+  void AddAll(const SegmentLibrary& other, std::string_view source, Rng& rng);
 
   // The nearest segments, nearest first, of equal distances the older first; how many were found is
   // returned. `out` has room for k. No allocation. Up to exact_limit segments all are looked at;
@@ -112,6 +118,13 @@ class SegmentLibrary {
   // The same by looking at all segments, however many.
   int QueryExactly(std::span<const float> context, const QueryOptions& options,
                    std::span<Neighbour> out) const;
+
+  // The same for several head actions in place of options.head_action: of each, one after the other
+  // in `actions`, the nearest are in its k places of `out`, and how many in `counts`. What all have
+  // in common is looked for once. No allocation.
+  void QueryEach(std::span<const float> context, const QueryOptions& options,
+                 std::span<const float> actions, std::span<Neighbour> out,
+                 std::span<int> counts) const;
 
   std::span<const float> head_action(std::int64_t slot) const { return action_.Row(Check(slot)); }
   std::span<const float> context(std::int64_t slot) const { return context_.Row(Check(slot)); }
@@ -160,15 +173,17 @@ class SegmentLibrary {
   bool WorseThan(std::int64_t a, std::int64_t b) const;
   std::int64_t ChooseSlot(const SegmentView& segment, Rng& rng) const;
   void RequireFits(const SegmentView& segment) const;
+  void RequireFits(const SegmentLibrary& other, std::string_view source) const;
   std::int64_t TagNumber(std::string_view env);
   void PutIntoBlock(std::int64_t slot);
   void BuildHeap();
   internal::NearestCollector Collector(std::span<const float> context, const QueryOptions& options,
                                        std::span<Neighbour> out) const;
   // Offers the slots from `first_slot` for which may_offer(slot).
-  template <typename Predicate>
-  void Scan(std::span<const float> context, std::int64_t first_slot,
-            internal::NearestCollector& nearest, const Predicate& may_offer) const;
+  template <typename Taker, typename Predicate>
+  void Scan(std::span<const float> context, std::int64_t first_slot, Taker& nearest,
+            const Predicate& may_offer) const;
+  std::size_t BringForward(std::size_t ready) const;
   static void VisitConfig(const Archive& state, SegmentLibraryConfig& config);
   void VisitContents(const Archive& state);
   void VisitMatrices(const Archive& state);
@@ -197,6 +212,7 @@ class SegmentLibrary {
   std::vector<std::string> tags_;
   std::vector<std::int64_t> heap_;                 // by-value: slots, the first to go in front
   std::unique_ptr<internal::ContextIndex> index_;  // null if exact_limit is never exceeded
+  mutable std::vector<Neighbour> within_;          // workspace of QueryEach
 };
 
 }  // namespace msrl

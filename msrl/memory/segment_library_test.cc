@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -716,6 +717,132 @@ INSTANTIATE_TEST_SUITE_P(All, IndexedTest,
                            std::erase(name, '-');
                            return name + (std::get<1>(test.param) ? "Repeating" : "Walks");
                          });
+
+TEST(SegmentLibrary, TakesTheSegmentsOfAnother) {
+  for (const LibraryPolicy policy : kPolicies) {
+    SCOPED_TRACE(EnumName(policy));
+    Rng rng(3, "other");
+    SegmentLibrary other(TestConfig(20, policy));
+    for (int i = 0; i < 50; ++i) other.Add(DrawSegment(other.config(), rng).View(), rng);
+    other.NoteUse(7);
+
+    SegmentLibrary all(TestConfig(30));
+    all.AddAll(other, "other", rng);
+    ASSERT_EQ(all.size(), 20);
+    EXPECT_EQ(all.offered(), 20);
+    std::vector<std::int64_t> slots(20);
+    for (std::int64_t slot = 0; slot < 20; ++slot) slots[static_cast<std::size_t>(slot)] = slot;
+    std::ranges::sort(slots, {}, [&](std::int64_t slot) { return other.sequence(slot); });
+    const auto same = [](std::span<const float> a, std::span<const float> b) {
+      return std::ranges::equal(a, b);
+    };
+    int longer = 0;
+    for (std::int64_t slot = 0; slot < 20; ++slot) {
+      const std::int64_t from = slots[static_cast<std::size_t>(slot)];
+      SegmentMatrix ours(TestLift()), theirs(TestLift());
+      all.AddMatrixTo(slot, ours);
+      other.AddMatrixTo(from, theirs);
+      EXPECT_EQ(ours, theirs);
+      EXPECT_TRUE(same(all.head_action(slot), other.head_action(from)));
+      EXPECT_TRUE(same(all.context(slot), other.context(from)));
+      EXPECT_TRUE(same(all.tail_observation(slot), other.tail_observation(from)));
+      EXPECT_TRUE(same(all.tail_geometry(slot), other.tail_geometry(from)));
+      EXPECT_EQ(all.terminated(slot), other.terminated(from));
+      EXPECT_EQ(all.env(slot), other.env(from));
+      EXPECT_EQ(all.reward_sum(slot), other.reward_sum(from));
+      EXPECT_EQ(all.length(slot), other.length(from));
+      EXPECT_EQ(all.episode(slot), other.episode(from));
+      EXPECT_EQ(all.uses(slot), 0);
+      longer += all.length(slot) > 1 ? 1 : 0;
+    }
+    EXPECT_GT(longer, 3);
+    EXPECT_LT(longer, 20);
+
+    // what does not fit in makes room as always: here the newest stay
+    SegmentLibrary few(TestConfig(5));
+    few.AddAll(other, "other", rng);
+    EXPECT_EQ(few.size(), 5);
+    EXPECT_TRUE(same(few.context(0), other.context(slots[15])));
+    EXPECT_TRUE(same(few.context(4), other.context(slots[19])));
+  }
+}
+
+TEST(SegmentLibrary, TakesNothingThatDoesNotFit) {
+  Rng rng(3, "other");
+  const auto refusal = [&](const auto& change) {
+    SegmentLibraryConfig config = TestConfig(20);
+    change(config);
+    SegmentLibrary other(config);
+    Owned segment = DrawSegment(TestConfig(20), rng);
+    while (segment.length != 3) segment = DrawSegment(TestConfig(20), rng);
+    if (config.max_length == 3 && config.action_size == 2 && config.observation_size == 4 &&
+        config.context_size == 3 && config.lift->id() == TestLift()->id()) {
+      other.Add(segment.View(), rng);
+    }
+    SegmentLibraryConfig ours = TestConfig(20);
+    if (config.family == "rooms" && other.size() == 1) ours.max_length = 2;
+    SegmentLibrary library(ours);
+    const std::string text =
+        UserErrorText([&] { library.AddAll(other, "other.safetensors", rng); });
+    EXPECT_EQ(library.offered(), 0);
+    return text;
+  };
+  const auto expect = [&](const char* what, const auto& change) {
+    const std::string text = refusal(change);
+    EXPECT_TRUE(text.starts_with("other.safetensors: ")) << text;
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  expect("of the lift", [](SegmentLibraryConfig& c) {
+    c.lift = Lift::Make({LiftKind::kCompact, 2, 2, {{"x", 1.0}, {"y", 3.0}}});
+  });
+  expect("segments of 'corridors' don't fit 'rooms'",
+         [](SegmentLibraryConfig& c) { c.family = "corridors"; });
+  expect("actions of 3", [](SegmentLibraryConfig& c) { c.action_size = 3; });
+  expect("discrete actions", [](SegmentLibraryConfig& c) {
+    c.action_size = 1;
+    c.discrete = true;
+  });
+  expect("observations of 5", [](SegmentLibraryConfig& c) { c.observation_size = 5; });
+  expect("contexts of 4", [](SegmentLibraryConfig& c) { c.context_size = 4; });
+  expect("a segment of 3 steps, this library takes at most 2", [](SegmentLibraryConfig&) {});
+}
+
+TEST(SegmentLibrary, AsksForSeveralActionsAtOnce) {
+  for (const bool discrete : {false, true}) {
+    Rng rng(4, "several");
+    SegmentLibrary library(TestConfig(3000, LibraryPolicy::kFifo, discrete));
+    int some = 0, full = 0;
+    for (int i = 0; i < 60; ++i) {
+      for (int n = 0; n < 60; ++n) {
+        library.Add(DrawSegment(library.config(), rng, /*coarse=*/i % 2 == 0).View(), rng);
+      }
+      const std::vector<float> context = Draw(rng, 3, i % 2 == 0);
+      const int size = library.config().action_size;
+      const std::vector<float> actions = Draw(rng, 5 * size, discrete || i % 2 == 0);
+      const QueryOptions options{
+          .k = 4, .radius = i % 3 == 0 ? 0.3F : 2.5F, .action_radius = i % 4 == 0 ? 0.05F : 0.8F};
+      std::vector<Neighbour> out(20), expected(4);
+      std::vector<int> counts(5);
+      const std::int64_t before = AllocationCount();
+      library.QueryEach(context, options, actions, out, counts);
+      EXPECT_EQ(AllocationCount(), before);
+      for (int a = 0; a < 5; ++a) {
+        QueryOptions one = options;
+        one.head_action = std::span(actions).subspan(static_cast<std::size_t>(a * size),
+                                                     static_cast<std::size_t>(size));
+        const int count = library.Query(context, one, expected);
+        ASSERT_EQ(counts[static_cast<std::size_t>(a)], count);
+        for (int j = 0; j < count; ++j) {
+          EXPECT_EQ(out[static_cast<std::size_t>(4 * a + j)],
+                    expected[static_cast<std::size_t>(j)]);
+        }
+        ++(count == 4 ? full : some);
+      }
+    }
+    EXPECT_GT(some, 20);
+    EXPECT_GT(full, 20);
+  }
+}
 
 }  // namespace
 }  // namespace msrl

@@ -293,7 +293,10 @@ class Repetitions {
     if (spec.agent != method.spec.agent || spec.agent_settings != method.spec.agent_settings) {
       Refuse("agent", method);
     }
-    if (spec.init.empty() != method.spec.init.empty()) Refuse("start", method);
+    if (spec.init.empty() != method.spec.init.empty() ||
+        spec.library.empty() != method.spec.library.empty()) {
+      Refuse("start", method);
+    }
     if (!seeds_.insert({run.env, run.method, spec.seed}).second) {
       throw UserError(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
                              spec.seed, "; the first one is used"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "msrl/core/check.h"
@@ -52,8 +53,9 @@ void RunDirectory::Lock() {
 std::string ContentsHash(std::string_view contents) { return Hex(StableHash(contents)); }
 
 RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
-                                  const Registries& registries, std::string_view init) {
-  MSRL_CHECK_EQ(spec.init, init.empty() ? "" : ContentsHash(init));
+                                  const Registries& registries, const RunStart& start) {
+  MSRL_CHECK_EQ(spec.init, start.init.empty() ? "" : ContentsHash(start.init));
+  MSRL_CHECK_EQ(spec.library, start.library.empty() ? "" : ContentsHash(start.library));
   const auto require_none = [&path] {
     if (!fs::exists(path / "run.json")) return;
     throw UserError(
@@ -66,8 +68,8 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       // what a killed start leaves behind
       const std::string name = entry.path().filename().string();
-      if (!name.starts_with(".") && name != kInitFile && name != kLockFile &&
-          !(begun && name == kConfigFile)) {
+      if (!name.starts_with(".") && name != kInitFile && name != kStartLibraryFile &&
+          name != kLockFile && !(begun && name == kConfigFile)) {
         throw UserError(StrCat(path.string(), " is not empty and holds no run; choose another"));
       }
     }
@@ -78,7 +80,8 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   RunDirectory run(path, spec);
   run.Lock();
   require_none();  // another process may have made it meanwhile
-  if (!init.empty()) WriteFileAtomically(path / kInitFile, init);
+  if (!start.init.empty()) WriteFileAtomically(path / kInitFile, start.init);
+  if (!start.library.empty()) WriteFileAtomically(path / kStartLibraryFile, start.library);
   WriteFileAtomically(path / kConfigFile, toml);
   // from here on the run can be resumed
   WriteFileAtomically(path / "run.json", json);
@@ -86,14 +89,27 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   return run;
 }
 
-Artefact RunDirectory::ReadInit() const {
-  const fs::path file = path_ / kInitFile;
-  std::string contents = ReadWholeFile(file, Artefact::kMaxBytes);
-  if (ContentsHash(contents) != spec_.init) {
+std::string RunDirectory::ReadStart(const char* name, std::uintmax_t most,
+                                    const std::string& hash) const {
+  const fs::path file = path_ / name;
+  std::string contents = ReadWholeFile(file, most);
+  if (ContentsHash(contents) != hash) {
     throw UserError(StrCat(file.string(), " is not what the run was made with (contents ",
-                           ContentsHash(contents), ", expected ", spec_.init, ")"));
+                           ContentsHash(contents), ", expected ", hash, ")"));
   }
-  return Artefact::Parse(std::move(contents), file.string());
+  return contents;
+}
+
+Artefact RunDirectory::ReadInit() const {
+  return Artefact::Parse(ReadStart(kInitFile, Artefact::kMaxBytes, spec_.init),
+                         (path_ / kInitFile).string());
+}
+
+SegmentLibrary RunDirectory::ReadLibrary() const {
+  const std::string contents =
+      ReadStart(kStartLibraryFile, SegmentLibrary::kMaxFileBytes, spec_.library);
+  return SegmentLibrary::Parse(std::as_bytes(std::span(contents)),
+                               (path_ / kStartLibraryFile).string());
 }
 
 RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {

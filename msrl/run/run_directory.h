@@ -12,18 +12,28 @@
 
 #include "msrl/artefacts/artefact.h"
 #include "msrl/files/safetensors.h"
+#include "msrl/memory/segment_library.h"
 #include "msrl/run/lease.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl {
 
+// Contents of the files that spec.init and spec.library are the hashes of (ContentsHash); empty
+// where these are.
+struct RunStart {
+  std::string init = {};
+  std::string library = {};
+};
+
 class RunDirectory {
  public:
-  // Makes the directory (and its parents) for a resolved spec, and locks it. `init` is the contents
-  // of the file that spec.init is the hash of (ContentsHash); it is copied, so that the run stands
-  // alone. UserError if the directory holds a run already or anything else.
+  static constexpr const char* kStartLibraryFile = "library.safetensors";
+
+  // Makes the directory (and its parents) for a resolved spec, and locks it. What the run starts
+  // with is copied, so that it stands alone. UserError if the directory holds a run already or
+  // anything else.
   static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
-                             const Registries& registries, std::string_view init = {});
+                             const Registries& registries, const RunStart& start = {});
   // UserError if there is no run in it, LeaseError if another process is running it.
   static RunDirectory OpenForWriting(const std::filesystem::path& path);
   static RunDirectory OpenForReading(const std::filesystem::path& path);
@@ -42,6 +52,8 @@ class RunDirectory {
 
   // What `init` was at creation. UserError if it is gone or changed.
   Artefact ReadInit() const;
+  // The same of `library`.
+  SegmentLibrary ReadLibrary() const;
 
   // status.json: "running", "finished", "interrupted" or "failed".
   void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;
@@ -59,6 +71,7 @@ class RunDirectory {
  private:
   RunDirectory(std::filesystem::path path, RunSpec spec);
   void Lock();
+  std::string ReadStart(const char* file, std::uintmax_t most, const std::string& hash) const;
   std::vector<std::filesystem::path> Checkpoints() const;  // oldest first
 
   std::filesystem::path path_;

@@ -77,12 +77,14 @@ Json SpecObject(const EnvSpec& spec) {
 std::uint64_t RunSpec::Fingerprint() const {
   std::string text = StrCat(env, "\n", agent, "\n");
   for (const ConfigField& field : ListFields(*this)) {
-    if (field.key != "steps" && field.key != "init") text += field.Text() + "\n";
+    if (field.key == "steps" || field.key == "init" || field.key == "library") continue;
+    text += field.Text() + "\n";
   }
   for (const std::string& setting : env_settings) text += setting + "\n";
   text += "\n";
   for (const std::string& setting : agent_settings) text += setting + "\n";
   if (!init.empty()) text += "init " + init + "\n";
+  if (!library.empty()) text += "library " + library + "\n";
   return StableHash(text);
 }
 
@@ -160,6 +162,8 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
     spec.agent = json.at("agent").at("id").get<std::string>();
     spec.agent_settings = SettingsFrom(json.at("agent").at("settings"));
     for (const ConfigField& field : ListFields(spec)) {
+      // from before runs could start with a library
+      if (field.key == "library" && !json.contains(field.key)) continue;
       const Json& value = json.at(field.key);
       try {
         SetField(spec, field.key, value.is_string() ? value.get<std::string>() : value.dump());

@@ -25,6 +25,7 @@ struct RunSpec {
   int eval_episodes = 0;
   std::int64_t log_every = 1000;
   std::string init;
+  std::string library;
 
   // All but environment and agent.
   template <typename V>
@@ -38,6 +39,8 @@ struct RunSpec {
           Between(0, kMaxEvalEpisodes));
     visit("log_every", log_every, "steps between lines of metrics", Between(1, kMaxSteps));
     visit("init", init, "hash of the file that the agent starts from; empty: of nothing");
+    visit("library", library,
+          "hash of the segment library that the agent starts with; empty: of nothing");
   }
 
   // Equal if the runs do the same up to the shorter one's budget: all but `steps` goes in.

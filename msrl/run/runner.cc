@@ -18,6 +18,18 @@ double SecondsSince(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
 }
 
+// Settings come and go with versions; a run keeps those that it was begun with.
+std::unique_ptr<Agent> MakeAgentOf(const RunDirectory& directory, const EnvSpec& env,
+                                   const Registries& registries) {
+  const RunSpec& spec = directory.spec();
+  try {
+    return registries.agents.Make(spec.agent, env, spec.agent_settings, spec.seed);
+  } catch (const UserError& error) {
+    throw UserError(StrCat(directory.path().string(), ": ", error.what(),
+                           "; finish the run with the msrl that began it (run.json names it)"));
+  }
+}
+
 class ScalarSink : public MetricSink {
  public:
   void Add(std::string_view name, double value) override {
@@ -34,7 +46,7 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
       options_(std::move(options)),
       envs_(MakeEnvs(spec_, registries, 1)),
       eval_envs_(MakeEvaluationEnvs(spec_, registries, spec_.eval_episodes)),
-      agent_(registries.agents.Make(spec_.agent, envs_.spec(), spec_.agent_settings, spec_.seed)),
+      agent_(MakeAgentOf(directory, envs_.spec(), registries)),
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
       means_({"train/return", "train/length", "train/success"}) {
@@ -44,6 +56,10 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
     return;
   }
   if (!spec_.init.empty()) agent_->Initialise(directory_.ReadInit());
+  if (!spec_.library.empty()) {
+    agent_->TakeSegments(directory_.ReadLibrary(),
+                         (directory_.path() / RunDirectory::kStartLibraryFile).string());
+  }
   log_ = std::make_unique<MetricsLog>(directory_.path(), LogSizes{});
   training_.Begin(0, resets_.NextU64());
 }
@@ -260,8 +276,7 @@ std::unique_ptr<Agent> LoadAgent(const RunDirectory& directory, const Registries
     throw UserError(StrCat(directory.path().string(), " has no checkpoint yet"));
   }
   const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
-  std::unique_ptr<Agent> agent =
-      registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed);
+  std::unique_ptr<Agent> agent = MakeAgentOf(directory, env->spec(), registries);
   agent->Visit(Archive(*checkpoint).Child("agent"));
   return agent;
 }

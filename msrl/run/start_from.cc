@@ -1,6 +1,7 @@
 #include "msrl/run/start_from.h"
 
 #include <memory>
+#include <span>
 
 #include "msrl/run/run_directory.h"
 
@@ -22,6 +23,14 @@ void StartFrom(const Artefact& artefact, bool unaligned, const Registries& regis
   const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
   registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed)
       ->Initialise(artefact);
+}
+
+void StartWithSegments(std::string_view library, std::string_view source,
+                       const Registries& registries, RunSpec& spec) {
+  spec.library = ContentsHash(library);
+  const std::unique_ptr<Env> env = registries.envs.Make(spec.env, spec.env_settings);
+  registries.agents.Make(spec.agent, env->spec(), spec.agent_settings, spec.seed)
+      ->TakeSegments(SegmentLibrary::Parse(std::as_bytes(std::span(library)), source), source);
 }
 
 ArtefactTexts ProgramTexts() {

@@ -17,6 +17,11 @@ void SetFor(const ArtefactHeader& header, bool unaligned, const Registries& regi
 void StartFrom(const Artefact& artefact, bool unaligned, const Registries& registries,
                RunSpec& spec);
 
+// Makes `spec` start with the segments of a library, given as the contents of its file. All that
+// can be wrong with it is a UserError here, before the run exists.
+void StartWithSegments(std::string_view library, std::string_view source,
+                       const Registries& registries, RunSpec& spec);
+
 // The provenance of this program: version and commit.
 ArtefactTexts ProgramTexts();
 

@@ -290,7 +290,8 @@ RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
           .eval_every = env.eval_every,
           .eval_episodes = env.eval_episodes,
           .log_every = log_every,
-          .init = {}};
+          .init = {},
+          .library = {}};
 }
 
 RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const {
@@ -314,6 +315,7 @@ std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec
             {"agent_settings", resolved.agent_settings}};
   json.update(ToJsonValue<Json>(resolved));
   json.erase("init");  // the branch says it, also before there is a file
+  if (resolved.library.empty()) json.erase("library");
   if (const SweepBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
     Json settings = Json::array();
     for (const ConfigField& field : FindPretrainer(branch->kind).options(branch->Options())) {

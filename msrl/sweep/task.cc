@@ -126,14 +126,14 @@ class TaskRunner {
 
   RunDirectory Create(const PlannedRun& run, const fs::path& path) const {
     RunSpec spec = plan_.SpecOf(run);
-    std::string init;
+    RunStart start;
     if (!run.branch.empty()) {
       const Artefact artefact = Artefact::Read(directory_.File(run.branch));
       StartFrom(artefact, plan_.methods[run.method].unaligned, registries_, spec);
-      init = artefact.contents();
+      start.init = artefact.contents();
     }
     try {
-      return RunDirectory::Create(path, Resolve(spec, registries_), registries_, init);
+      return RunDirectory::Create(path, Resolve(spec, registries_), registries_, start);
     } catch (const LeaseError&) {
       throw;
     } catch (const UserError&) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "msrl/agents/common/candidate_actions.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -12,8 +13,7 @@ namespace {
 
 enum Metric : std::size_t { kOverride, kGain, kDoubt, kWeight };
 
-// Uniform candidates are stretched by this and clipped: extreme actions are often the best.
-constexpr double kStretch = 1.5;
+constexpr double kStretch = 1.5;  // of random candidates
 
 int CandidateCount(const EnvSpec& spec, const ModelPlanSettings& settings) {
   if (spec.action.kind == ActionKind::kContinuous) return settings.candidates;
@@ -76,10 +76,7 @@ void ModelPlanner::DrawCandidates(const ActionBuffer& choice, Rng& rng) {
         static_cast<float>(std::clamp(choice.values()[static_cast<std::size_t>(i)], -1.0, 1.0));
   }
   for (int k = 1; k < count_; ++k) {
-    for (int i = 0; i < m_; ++i) {
-      candidates_(i, k) =
-          static_cast<float>(std::clamp(kStretch * rng.Uniform(-1.0, 1.0), -1.0, 1.0));
-    }
+    DrawStretched(kStretch, rng, ColumnSpan(candidates_, static_cast<std::size_t>(k)));
   }
 }
 

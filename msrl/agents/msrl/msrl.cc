@@ -12,6 +12,17 @@ namespace {
 
 enum Metric : std::size_t { kPredictor, kAmplitude, kFall, kReturn, kPlanned };
 
+// What was learned is gone; how large the numbers of each layer are stays.
+void ShuffleWeights(Rng& rng, Mlp& network) {
+  for (const NamedTensor& tensor : network.tensors()) {
+    const auto values = network.parameters().subspan(tensor.offset, tensor.size());
+    for (std::size_t i = values.size(); i > 1; --i) {
+      std::swap(values[i - 1],
+                values[static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i)))]);
+    }
+  }
+}
+
 double Rounded(double value) { return std::round(1e3 * value) / 1e3; }
 
 }  // namespace
@@ -32,6 +43,7 @@ std::optional<BranchSettings> MakeBranchSettings(const MsrlSettings& settings) {
 Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<CriticAgent> base,
            double gamma, std::uint64_t seed)
     : settings_(RequireInRange(settings)),
+      seed_(seed),
       sight_(spec, settings.sight, CompactLift(settings.lift),
              MatrixFeatureOptions::Of(settings.features)),
       base_(std::move(base)),
@@ -97,11 +109,22 @@ void Msrl::Initialise(const Artefact& artefact) {
     throw UserError(
         StrCat("source=distance takes nothing over: it can't start from ", artefact.source()));
   }
-  if (settings_.init_mode == InitMode::kRandom) return;
+  if (settings_.init_mode == InitMode::kRandom) {
+    Rng rng(seed_, "random-branch");
+    ShuffleWeights(rng, loaded.network());
+  }
   loaded.Rescale(settings_.branch_scale, 0.0);
   base_->critic().InitBranch(loaded);
   if (model_) model_->SetSource(loaded);
   took_over_ = true;
+}
+
+void Msrl::TakeSegments(const SegmentLibrary& library, std::string_view source) {
+  if (!planner_) {
+    throw UserError(StrCat("plan=", EnumName(settings_.plan), " asks no library, it can't use ",
+                           source, "; set plan=library or plan=both"));
+  }
+  planner_->Take(library, source);
 }
 
 void MsrlCarry::Begin() {
@@ -113,6 +136,7 @@ void MsrlCarry::Begin() {
 
 void MsrlCarry::Visit(const Archive& state) {
   if (seen) seen->Visit(state.Child("seen"));
+  if (library) library->Visit(state.Child("segments"));
   if (!contested) return;
   state.Bool("decided", decided);
   state.Bool("planned", planned);
@@ -266,7 +290,10 @@ ValueBranch Msrl::Placed(ValueBranch branch, const TransferPredictor& predictor,
   return branch;
 }
 
-std::string Msrl::TakeNotice() { return std::exchange(notice_, {}); }
+std::string Msrl::TakeNotice() {
+  if (!notice_.empty() || !planner_) return std::exchange(notice_, {});
+  return planner_->TakeNotice();
+}
 
 void Msrl::DrainMetrics(MetricSink& sink) {
   base_->DrainMetrics(sink);

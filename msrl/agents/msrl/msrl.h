@@ -89,7 +89,7 @@ struct MsrlSettings {
     visit("residual_scale", residual_scale, "factor of R's last layer at the start", AnyNumber());
     visit("init_mode", init_mode,
           "what a branch that is taken over does: learn on, stay near its source, stay as it is; "
-          "or random weights in its place");
+          "or learn on with the weights of each layer shuffled");
     visit("anchor", anchor, "lambda of lambda |eta - eta_src|^2 (anchored)", NotNegative());
     visit("unaligned", unaligned, "take over a branch of another lift (a control)");
     sight.Fields(visit);
@@ -159,6 +159,7 @@ class Msrl : public Agent {
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   void Initialise(const Artefact& artefact) override;
+  void TakeSegments(const SegmentLibrary& library, std::string_view source) override;
   std::string TakeNotice() override;
   void DrainMetrics(MetricSink& sink) override;
   void Visit(const Archive& state) override;
@@ -176,6 +177,7 @@ class Msrl : public Agent {
   ValueBranch Placed(ValueBranch branch, const TransferPredictor& predictor, double factor) const;
 
   MsrlSettings settings_;
+  std::uint64_t seed_;
   Sight sight_;
   std::unique_ptr<CriticAgent> base_;
   SightedValues values_;

@@ -237,10 +237,31 @@ TEST(Msrl, ABranchIsTakenOver) {
       last = distance;
     }
 
-    // random: as if there were no file
+    // random: the same numbers in every layer, in another order; neither the source nor a start
+    // from scratch
     auto control = Make(pair.id, pair.env, {"init_mode=random"});
     Initialise(*control, source);
-    EXPECT_EQ(Parameters(CriticOf(*control).branch()), random);
+    const ValueBranch& shuffled = CriticOf(*control).branch();
+    EXPECT_NE(Parameters(shuffled), random);
+    for (const NamedTensor& tensor : source.network().tensors()) {
+      const auto part = [&tensor](const Doubles& all) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+        return Doubles(begin, begin + static_cast<std::ptrdiff_t>(tensor.size()));
+      };
+      Doubles ours = part(Parameters(shuffled)), theirs = part(eta);
+      const bool constant = std::ranges::count(theirs, theirs[0]) == std::ssize(theirs);
+      EXPECT_EQ(ours == theirs, constant) << tensor.name;
+      std::ranges::sort(ours);
+      std::ranges::sort(theirs);
+      EXPECT_EQ(ours, theirs) << tensor.name;
+    }
+    auto again = Make(pair.id, pair.env, {"init_mode=random"});
+    Initialise(*again, source);
+    EXPECT_EQ(Parameters(CriticOf(*again).branch()), Parameters(shuffled));
+    // and it is placed as any branch is
+    Play placed(pair.env, std::move(control));
+    placed.Train(40);
+    EXPECT_NE(placed.notices_.at(0).find("in the critic"), std::string::npos);
   }
 }
 
@@ -330,9 +351,12 @@ TEST(Msrl, ThePredictorComesOnceAfterTheWarmUp) {
   for (const Pair& pair : kPairs) {
     Play play(pair.env, Make(pair.id, pair.env));  // 40 random steps
     int reported = 0;
+    const auto about_transfer = [](const std::string& notice) {
+      return notice.starts_with("transfer predictor");
+    };
     for (int t = 1; t <= 200; ++t) {
       play.Step();
-      EXPECT_EQ(play.notices_.size(), t < 40 ? 0u : 1u) << t;
+      EXPECT_EQ(std::ranges::count_if(play.notices_, about_transfer), t < 40 ? 0 : 1) << t;
       Collected metrics;
       play.agent_->DrainMetrics(metrics);
       EXPECT_EQ(metrics.values.contains("transfer/predictor"), t == 40) << t;
@@ -373,20 +397,25 @@ TEST(Msrl, ALoudBranchIsScaledDownAfterTheWarmUp) {
 }
 
 // The contract tests compare loaded agents bit for bit; here is what they compared.
-TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
+class MsrlLoaded : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(SegmentSteps, MsrlLoaded, ::testing::Values(1, 3));
+
+TEST_P(MsrlLoaded, GoesOnInTheMiddleOfAnEpisode) {
   for (const Pair& pair : kPairs) {
     SCOPED_TRACE(pair.id);
     const auto make = [&pair](std::uint64_t seed) {
       return Make(pair.id, pair.env,
-                  {"init_mode=anchored", "library_policy=reservoir", "level=false"}, seed);
+                  {"init_mode=anchored", "library_policy=reservoir", "level=false",
+                   StrCat("segment_steps=", GetParam()), StrCat("chain=", GetParam())},
+                  seed);
     };
     Play play(pair.env, make(1));
     Initialise(*play.agent_, SourceBranch());
     play.Train(300);
-    while (play.tracker_.steps() < 2) play.Step();
+    while (play.tracker_.steps() < 4) play.Step();
     const Planner& planner = *dynamic_cast<const Msrl&>(*play.agent_).planner();
     EXPECT_EQ(planner.library().size(), 50);
-    EXPECT_GT(planner.library().offered(), 300 - 1);
+    EXPECT_GT(planner.library().offered(), 300 - GetParam());
     EXPECT_GT(planner.proxy().updates(), 2);
     EXPECT_GT(planner.proxy().obstructed_count(), 2);
     EXPECT_GT(planner.proxy().realizable_count(), 2);
@@ -434,6 +463,82 @@ TEST(Msrl, ALoadedAgentGoesOnInTheMiddleOfAnEpisode) {
     EXPECT_EQ(actions[0], actions[1]);
     EXPECT_EQ(states[0], states[1]);
     EXPECT_NE(states[0], bytes);
+  }
+}
+
+TEST(Msrl, StartsWithSegmentsOfAnEarlierRun) {
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    Play earlier(pair.env, Make(pair.id, pair.env, {}, 3));
+    earlier.Train(200);
+    const auto library_of = [](const Agent& agent) -> const SegmentLibrary& {
+      return dynamic_cast<const Msrl&>(agent).planner()->library();
+    };
+    const SegmentLibrary& theirs = library_of(*earlier.agent_);
+
+    const Settings loud{"library_size=400", "plan=library", "margin=0", "beta=2"};
+    auto agent = Make(pair.id, pair.env, loud);
+    agent->TakeSegments(theirs, "earlier");
+    const SegmentLibrary& library = library_of(*agent);
+    EXPECT_EQ(library.size(), theirs.size());
+    std::int64_t last = 0;
+    for (std::int64_t slot = 0; slot < library.size(); ++slot) {
+      last = std::max(last, library.episode(slot));
+    }
+    Play with(pair.env, std::move(agent));
+    Play without(pair.env, Make(pair.id, pair.env, loud));
+    with.Train(300);
+    without.Train(300);
+    // new segments come on top, as episodes of their own
+    EXPECT_EQ(library.size(), theirs.size() + 300);
+    EXPECT_GT(library.episode(theirs.size()), last);
+    // and what is played is another thing; an agent that still explores much shows it late
+    with.Train(600);
+    without.Train(600);
+    EXPECT_TRUE(with.actions_ != without.actions_);
+
+    const auto refusal = [&](const Settings& settings) {
+      const auto refuses = Make(pair.id, pair.env, settings);
+      return UserErrorText([&] { refuses->TakeSegments(theirs, "earlier"); });
+    };
+    EXPECT_EQ(refusal({}), "no error");
+    EXPECT_NE(refusal({"plan=model"}).find("plan=model asks no library"), std::string::npos);
+    EXPECT_NE(refusal({"lookahead=off"}).find("lookahead=off asks no library"), std::string::npos);
+    EXPECT_NE(refusal({"lift=compact-no-reward"}).find("earlier: segments of the lift"),
+              std::string::npos);
+    const auto base = Make(pair.base, pair.env);
+    EXPECT_NE(
+        UserErrorText([&] { base->TakeSegments(theirs, "earlier"); }).find("plans with no library"),
+        std::string::npos);
+  }
+}
+
+TEST(Msrl, TheFirstStepOfTheFilterIsToldOnce) {
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    Play play(pair.env, Make(pair.id, pair.env, {"obstruction_threshold=0.05"}));
+    int told = 0;
+    double first = 0.0;
+    for (int t = 1; t <= 400; ++t) {
+      play.Step();
+      Collected metrics;
+      play.agent_->DrainMetrics(metrics);
+      const auto found = metrics.values.find("obstruction/first_step");
+      const bool removed = metrics.values.contains("obstruction/removed") &&
+                           metrics.values.at("obstruction/removed") > 0.0;
+      if (told == 0) {
+        EXPECT_EQ(removed, found != metrics.values.end());
+      }
+      if (found == metrics.values.end()) continue;
+      ++told;
+      first = found->second;
+      EXPECT_EQ(first, t);
+    }
+    EXPECT_EQ(told, 1);
+    EXPECT_GT(first, 40);  // not among the random steps
+    const std::string notice =
+        StrCat("the obstruction filter removes futures from step ", first, " on");
+    EXPECT_EQ(std::ranges::count(play.notices_, notice), 1);
   }
 }
 

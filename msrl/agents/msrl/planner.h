@@ -2,14 +2,16 @@
 //   S(a) = Q(o, Z, a) + beta U(a),
 //   U(a) = max of V(o^, Z + M(sigma)) over library segments sigma that begin near here with an
 //          action near a and that the obstruction filter keeps; o^ is where sigma ended.
-// The library is asked for each candidate: the policy's own choice and random actions; of discrete
-// actions, all.
+// A future may go on with segments that begin near where the last one ended, Z + M(sigma) +
+// M(sigma') + ...; the filter judges every joint. The library is asked for each candidate: the
+// policy's own choice and random actions; of discrete actions, all.
 #ifndef MSRL_AGENTS_MSRL_PLANNER_H_
 #define MSRL_AGENTS_MSRL_PLANNER_H_
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "msrl/agents/common/critic_agent.h"
@@ -27,6 +29,9 @@ constexpr auto EnumNames(Fallback) { return Names("zero", "value"); }
 struct PlannerSettings {
   std::int64_t library_size = 5000;
   LibraryPolicy library_policy = LibraryPolicy::kFifo;
+  int segment_steps = 1;
+  int chain = 1;
+  bool future_rewards = false;
   Lookahead lookahead = Lookahead::kTraining;
   double beta = 0.35;
   int candidates = 8;
@@ -42,6 +47,11 @@ struct PlannerSettings {
   void Fields(V&& visit) {
     visit("library_size", library_size, "segments in the library", Between(1, 1e9));
     visit("library_policy", library_policy, "which segments a full library keeps");
+    visit("segment_steps", segment_steps, "steps of a segment; the end of an episode cuts it short",
+          Between(1, 1000));
+    visit("chain", chain, "segments that a future consists of at most", Between(1, 100));
+    visit("future_rewards", future_rewards,
+          "whether the rewards of a future count, not only the value of where it ends");
     visit("lookahead", lookahead, "when actions are scored by the futures that the library offers");
     visit("beta", beta, "weight of the best future", NotNegative());
     visit("candidates", candidates,
@@ -62,17 +72,50 @@ struct PlannerSettings {
   }
 };
 
-// The futures that the last choice knew of, one column each, until it is seen what came of it.
-struct Plan : Carry {
-  Plan(int observation_size, int feature_count, int action_size, int most_futures);
-  void Begin() override { futures = 0; }
+// Futures, one column each.
+struct Futures {
+  Futures(int observation_size, int feature_count, int most);
+  void Visit(const Archive& state);
 
-  int futures = 0;                  // 0: nothing to learn from
-  Eigen::MatrixXf observation, z;   // o and features of Z, one column
-  Eigen::MatrixXf action;           // what is executed, one column
-  Eigen::MatrixXf tails, segment;   // o^, features of M(sigma)
-  Eigen::MatrixXf heads, geometry;  // first actions, and the geometry of o^
-  std::vector<float> probability;   // of obstruction
+  int count = 0;
+  Eigen::MatrixXf tails, segment;     // o^, features of M(sigma)
+  Eigen::MatrixXf geometry;           // of o^
+  std::vector<float> probability;     // of obstruction
+  std::vector<std::int64_t> lengths;  // steps of sigma
+};
+
+// A segment that is being lived through, and the futures that were known of its first action.
+struct Course {
+  Course(int observation_size, int action_size, const Lift::Ptr& lift, int feature_count,
+         int most_futures);
+  void Visit(const Archive& state);
+
+  std::int64_t steps = 0;
+  bool planned = false;                // whether any future was known
+  Eigen::MatrixXf observation, z;      // o and features of Z at its beginning, one column
+  std::vector<float> action, context;  // head action, geometry at its beginning
+  SegmentMatrix matrix;
+  double reward_sum = 0.0;
+  Futures futures;
+};
+
+// What an episode has to remember: the futures that the last choice knew of until it is seen what
+// was played, and the segments that are not complete yet.
+struct Plan : Carry {
+  Plan(int observation_size, int action_size, const Lift::Ptr& lift, int feature_count,
+       int most_futures, int segment_steps);
+  void Begin() override;
+  void Visit(const Archive& state) override;
+
+  Course& course(int age) {  // 0: the oldest
+    return courses[static_cast<std::size_t>(first + age) % courses.size()];
+  }
+
+  Eigen::MatrixXf observation, z;  // o and features of Z, one column
+  Eigen::MatrixXf heads;           // first actions of the futures
+  Futures futures;                 // none: nothing to learn from
+  std::vector<Course> courses;     // a ring
+  int first = 0, open = 0;
 };
 
 // The library, the obstruction proxy and the choice of actions.
@@ -82,6 +125,8 @@ class Planner {
   Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lift::Ptr& lift,
           const MatrixFeatureOptions& features, bool critic_sees_matrix, std::uint64_t seed);
 
+  // Starts with the segments of another library. UserError that names `source` unless they fit.
+  void Take(const SegmentLibrary& other, std::string_view source);
   std::unique_ptr<Plan> MakePlan() const;
   // Replaces the policy's choice in `out` by a candidate that scores better; candidates are drawn
   // from `rng`. If `exploring`, the plan waits for Observe; otherwise it is scratch space. No
@@ -98,6 +143,8 @@ class Planner {
   std::int64_t parameter_count() const {
     return settings_.obstruction ? proxy_.parameter_count() : 0;
   }
+  // Once: from which step on the filter has removed futures.
+  std::string TakeNotice();
   void DrainMetrics(MetricSink& sink);
   void Visit(const Archive& state);
 
@@ -105,11 +152,18 @@ class Planner {
   int DrawCandidates(const ActionBuffer& choice, Rng& rng);
   int FindFutures(const Situation& situation, int candidates, Plan& plan);
   void JudgeFutures(ActionValuer& base, int futures, Plan& plan);
+  void LengthenFutures(ActionValuer& base, int futures, const Plan& plan);
+  // Where a segment leads from a matrix, as column of a workspace.
+  void Compose(std::int64_t slot, const SegmentMatrix& from, int column, Eigen::MatrixXf& tails,
+               Eigen::MatrixXf& segment, Eigen::MatrixXf& ahead);
   // Whether a future of the plan begins with the action in a column.
   template <typename Column>
   bool Compatible(const Plan& plan, int future, const Column& action) const;
   float BestFuture(const Plan& plan, int candidate, int futures) const;
-  void LearnOutcomes(const Experience& experience, const Plan& plan);
+  void CountFiltered(std::span<const float> probability);
+  void BeginCourse(const Experience& experience, Plan& plan);
+  void LearnOutcomes(const Experience& experience, const Course& course);
+  void Finish(const Experience& experience, const Course& course);
 
   PlannerSettings settings_;
   ActionSpec action_spec_;
@@ -123,10 +177,14 @@ class Planner {
   ObstructionProxy proxy_;
   Rng rng_;
   std::int64_t episode_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t first_removed_ = 0;  // step in which the filter first removed a future; 0: none
+  bool told_ = false;               // whether the user knows
   MetricMeans metrics_;
 
   // workspace of Improve: one column per future or candidate
   std::vector<Neighbour> neighbours_;
+  std::vector<int> counts_;          // neighbours of each candidate
   Eigen::MatrixXf observation_, z_;  // o and features of Z, copied to every candidate
   Eigen::MatrixXf ahead_;            // features of Z + M(sigma)
   Eigen::MatrixXf candidates_;
@@ -134,10 +192,28 @@ class Planner {
   std::vector<std::uint8_t> kept_;
   SegmentMatrix matrix_;
 
+  // workspace of chains, one per future: where it ends so far, and where it might go on to
+  struct Chain {
+    std::int64_t slot = 0;
+    SegmentMatrix z;
+    double rewards = 0.0;
+    int segments = 1;
+    bool open = true;
+    int found = 0;  // of its places in next_
+    std::int64_t best = -1;
+    float best_value = 0.0F;
+  };
+  std::vector<Chain> chains_;
+  std::vector<Neighbour> next_;
+  std::vector<int> columns_;               // the chain that a column belongs to
+  Eigen::MatrixXf chain_tails_, chain_z_;  // o^ and features of Z^ so far
+  Eigen::MatrixXf next_tails_, next_segment_, next_z_;
+  std::vector<float> next_value_;
+
   // workspace of Observe
-  std::vector<float> action_, tail_observation_, tail_geometry_;
+  std::vector<float> tail_observation_, tail_geometry_;
   std::vector<double> foretold_;
-  Eigen::MatrixXf step_;  // features of one step's matrix
+  Eigen::MatrixXf course_;  // features of a course's matrix
 };
 
 }  // namespace msrl

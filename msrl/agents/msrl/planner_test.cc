@@ -62,6 +62,7 @@ struct Segment {
   double action;
   bool terminated;
   Eigen::VectorXd psi;
+  double reward;
 };
 
 class PlannerTest : public ::testing::TestWithParam<bool> {
@@ -102,11 +103,12 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
         .after = RandomState(),
         .action = discrete() ? static_cast<double>(rng_.Index(kActions)) : rng_.Uniform(-1.0, 1.0),
         .terminated = rng_.Bernoulli(0.2),
-        .psi = Eigen::VectorXd(CompactLift()->m())};
+        .psi = Eigen::VectorXd(CompactLift()->m()),
+        .reward = rng_.Normal()};
     std::array<double, kActionCodeSize> code{};
     code[discrete() ? static_cast<std::size_t>(segment.action) : 0] =
         discrete() ? 1.0 : segment.action;
-    CompactLift()->Apply(Vector(segment.before.geometry), Vector(code), rng_.Normal(),
+    CompactLift()->Apply(Vector(segment.before.geometry), Vector(code), segment.reward,
                          Vector(segment.after.geometry), segment.psi);
     return segment;
   }
@@ -118,15 +120,19 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
     return {Vector(state.observation), Vector(state.geometry), z, 0};
   }
   void Observe(const Segment& segment, Planner& planner) const {
+    Observe(segment, planner, *plan_);
+  }
+  void Observe(const Segment& segment, Planner& planner, Plan& plan) const {
     const SegmentMatrix z(CompactLift());
     const Experience seen{.before = View(segment.before, z),
                           .action = discrete() ? Action::Discrete(static_cast<int>(segment.action))
                                                : Action::Continuous({&segment.action, 1}),
                           .action_code = {},
+                          .scaled_reward = segment.reward,
                           .psi = {segment.psi.data(), static_cast<std::size_t>(segment.psi.size())},
                           .after = View(segment.after, z),
                           .terminated = segment.terminated};
-    planner.Observe(seen, *plan_);
+    planner.Observe(seen, plan);
   }
   std::vector<Segment> Fill(int count, Planner& planner) {
     std::vector<Segment> segments;
@@ -181,6 +187,77 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
       }
     }
     return found;
+  }
+  // What a future is worth that goes on, segment by segment, with the best of those that begin
+  // nearest to its end. A proxy judges the joints, if there is one.
+  double Worth(const Segment& future, const State& state, SegmentMatrix z,
+               const std::vector<Segment>& segments, const PlannerSettings& settings,
+               ObstructionProxy* proxy) {
+    const auto value = [&](const Segment& last, const SegmentMatrix& ahead, double rewards) {
+      const double end =
+          last.terminated
+              ? 0.0
+              : static_cast<double>(KnownValues::V(static_cast<float>(last.after.observation[0]),
+                                                   FirstFeature(ahead)));
+      return end + (settings.future_rewards ? rewards : 0.0);
+    };
+    const auto keeps = [&](const State& from, const SegmentMatrix& prefix, const Segment& next) {
+      if (proxy == nullptr) return true;
+      SegmentMatrix own(CompactLift());
+      own.AddStep(next.psi);
+      float probability = 0.0F;
+      proxy->Predict(Floats(from), AllFeatures(prefix), Floats(next.after), AllFeatures(own),
+                     {&probability, 1});
+      ++joints_[proxy->Keeps(probability) ? 1 : 0];
+      return proxy->Keeps(probability);
+    };
+    if (!keeps(state, z, future)) return -1e30;
+    const Segment* last = &future;
+    double rewards = future.reward;
+    z.AddStep(future.psi);
+    double worth = value(future, z, rewards);
+    for (int length = 2; length <= settings.chain && !last->terminated; ++length) {
+      const Segment* best = nullptr;
+      double best_value = 0.0;
+      for (const Segment* next : Nearest(segments, last->after, settings)) {
+        if (!keeps(last->after, z, *next)) continue;
+        SegmentMatrix ahead = z;
+        ahead.AddStep(next->psi);
+        const double v = value(*next, ahead, rewards + next->reward);
+        if (best != nullptr && v <= best_value) continue;
+        best = next;
+        best_value = v;
+      }
+      if (best == nullptr) break;
+      ++longer_;
+      worth = std::max(worth, best_value);
+      z.AddStep(best->psi);
+      rewards += best->reward;
+      last = best;
+    }
+    return worth;
+  }
+  static std::vector<const Segment*> Nearest(const std::vector<Segment>& segments,
+                                             const State& state, const PlannerSettings& settings) {
+    std::vector<std::pair<double, const Segment*>> near;
+    for (const Segment& segment : segments) {
+      const double distance = (Vector(segment.before.geometry) - Vector(state.geometry)).norm();
+      if (distance <= settings.context_radius) near.emplace_back(distance, &segment);
+    }
+    std::sort(near.begin(), near.end());
+    near.resize(std::min(near.size(), static_cast<std::size_t>(settings.neighbours)));
+    std::vector<const Segment*> found;
+    for (const auto& [distance, segment] : near) found.push_back(segment);
+    return found;
+  }
+  static Eigen::VectorXf Floats(const State& state) {
+    return Vector(state.observation).cast<float>();
+  }
+  static Eigen::VectorXf AllFeatures(const SegmentMatrix& z) {
+    const MatrixFeatures features(CompactLift());
+    Eigen::VectorXf values(features.size());
+    features.Compute(z, {values.data(), static_cast<std::size_t>(values.size())});
+    return values;
   }
   // S = Q + beta (U - neutral) of every candidate, written down plainly; the policy's choice wins
   // unless another beats it by the margin.
@@ -251,6 +328,8 @@ class PlannerTest : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<Plan> plan_;
   Rng rng_{1, "planner"};
+  int longer_ = 0;          // futures that went on
+  int joints_[2] = {0, 0};  // that were removed, that were kept
 };
 
 TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
@@ -295,6 +374,166 @@ TEST_P(PlannerTest, ChoosesWhatTheFormulaChooses) {
   }
 }
 
+TEST_P(PlannerTest, FuturesAreChainsOfSegmentsThatFit) {
+  std::vector<PlannerSettings> variants(4, Settings());
+  for (PlannerSettings& settings : variants) {
+    settings.chain = 3;
+    settings.beta = 1.0;
+  }
+  variants[0].chain = 2;
+  variants[1].future_rewards = true;
+  variants[2].obstruction = variants[3].obstruction = true;
+  variants[2].proxy.min_updates = variants[3].proxy.min_updates = 0;  // it removes from the start
+  variants[3].proxy.threshold = 0.5;
+  KnownValues values(discrete());
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    SCOPED_TRACE(v);
+    const PlannerSettings& settings = variants[v];
+    Planner planner = Make(settings);
+    const std::vector<Segment> segments = Fill(40, planner);
+    // as yet untrained, so that one of the same seed says the same
+    ObstructionProxy twin(kObservation, MatrixFeatures(CompactLift()), settings.proxy, /*seed=*/1);
+    longer_ = joints_[0] = joints_[1] = 0;
+    int different = 0;
+    for (int i = 0; i < 150; ++i) {
+      const State state = RandomState();
+      const SegmentMatrix z = RandomPrefix();
+      const double choice = RandomChoice();
+      Rng draws(static_cast<std::uint64_t>(i), "draws");
+      const std::vector<double> candidates = Candidates(choice, settings, draws);
+      const auto futures = Nearby(segments, state, candidates, settings);
+      const auto o = static_cast<float>(state.observation[0]);
+      const auto q = [&](double a) {
+        return static_cast<double>(
+            KnownValues::Q(o, FirstFeature(z), static_cast<float>(a), discrete()));
+      };
+      std::vector<double> worth;
+      for (const Segment* future : futures) {
+        worth.push_back(
+            Worth(*future, state, z, segments, settings, settings.obstruction ? &twin : nullptr));
+      }
+      double expected = choice, best_score = -1e30;
+      for (const double a : candidates) {
+        if (futures.empty()) break;
+        double u = -1e30;
+        for (std::size_t j = 0; j < futures.size(); ++j) {
+          if (BeginsWith(*futures[j], a, settings)) u = std::max(u, worth[j]);
+        }
+        const double score = q(a) + (u > -1e30 ? settings.beta * (u - q(choice)) : 0.0);
+        if (score <= best_score) continue;
+        best_score = score;
+        expected = a;
+      }
+      ActionBuffer out = Buffer(choice);
+      planner.Improve(View(state, z), /*exploring=*/false, values, *plan_, draws, out);
+      EXPECT_NEAR(ChoiceOf(out), expected, 1e-6) << i;
+      different += expected != BestAction(futures, candidates, state, z, settings) ? 1 : 0;
+    }
+    EXPECT_GT(longer_, v == 3 ? 15 : 100);
+    EXPECT_GT(different, 5);  // than without going on
+    if (v == 3) {
+      EXPECT_GT(joints_[0], 50);
+      EXPECT_GT(joints_[1], 50);
+    }
+  }
+}
+
+TEST_P(PlannerTest, SegmentsOfSeveralSteps) {
+  PlannerSettings settings = Settings();
+  settings.segment_steps = 3;
+  Planner planner = Make(settings);
+  // two episodes at once
+  const std::unique_ptr<Plan> other = planner.MakePlan();
+  std::vector<Segment> steps;
+  for (int t = 0; t < 8; ++t) {
+    steps.push_back(RandomSegment());
+    steps.back().terminated = t == 7;
+    Observe(steps.back(), planner);
+    if (t < 5) {
+      Segment elsewhere = RandomSegment();
+      elsewhere.terminated = false;
+      Observe(elsewhere, planner, *other);
+    }
+  }
+  const SegmentLibrary& library = planner.library();
+  ASSERT_EQ(library.size(), 8 + 3);  // two of the other's are still open
+  std::size_t begin = 0;
+  for (std::int64_t slot = 0; slot < library.size(); ++slot) {
+    // the segment whose beginning is the next step's of this episode
+    const std::vector<float> context(library.context(slot).begin(), library.context(slot).end());
+    if (begin == steps.size() ||
+        context[0] != static_cast<float>(steps[begin].before.geometry[0])) {
+      continue;
+    }
+    const std::size_t end = std::min(begin + 3, steps.size());
+    ASSERT_EQ(library.length(slot), static_cast<std::int64_t>(end - begin));
+    SegmentMatrix expected(CompactLift()), stored(CompactLift());
+    double rewards = 0.0;
+    for (std::size_t t = begin; t < end; ++t) {
+      expected.AddStep(steps[t].psi);
+      rewards += steps[t].reward;
+    }
+    library.AddMatrixTo(slot, stored);
+    EXPECT_EQ(stored, expected);
+    EXPECT_EQ(library.reward_sum(slot), rewards);
+    EXPECT_EQ(library.head_action(slot)[0], static_cast<float>(steps[begin].action));
+    EXPECT_EQ(library.tail_observation(slot)[0],
+              static_cast<float>(steps[end - 1].after.observation[0]));
+    EXPECT_EQ(library.terminated(slot), end == steps.size());
+    ++begin;
+  }
+  EXPECT_EQ(begin, 8u);
+  // an episode that begins anew leaves what was open behind
+  other->Begin();
+  Observe(RandomSegment(), planner, *other);
+  EXPECT_LE(library.size(), 8 + 3 + 1);
+}
+
+TEST_P(PlannerTest, OutcomesOfLongerSegmentsAreSeenWhenTheyEnd) {
+  PlannerSettings settings = Settings();
+  settings.obstruction = true;
+  settings.segment_steps = 2;
+  settings.context_radius = 100.0;  // all are near
+  KnownValues values(discrete());
+  const auto judged = [](const Planner& planner) {
+    return planner.proxy().obstructed_count() + planner.proxy().realizable_count();
+  };
+  for (const bool terminated : {false, true}) {
+    SCOPED_TRACE(terminated);
+    Planner planner = Make(settings);
+    for (int i = 0; i < 20; ++i) {
+      Segment step = RandomSegment();
+      step.terminated = false;
+      Observe(step, planner);
+    }
+    plan_->Begin();
+    EXPECT_EQ(judged(planner), 0);
+    const SegmentMatrix z = RandomPrefix();
+    const std::int64_t known = planner.library().size();
+    ActionBuffer out = Buffer(static_cast<double>(planner.library().head_action(0)[0]));
+    planner.Improve(View(RandomState(), z), /*exploring=*/true, values, *plan_, rng_, out);
+    Segment step = RandomSegment();
+    step.action = ChoiceOf(out);
+    step.terminated = terminated;
+    Observe(step, planner);
+    if (terminated) {
+      // what would have gone on has not come true, what happened has
+      EXPECT_GT(planner.proxy().obstructed_count(), 0);
+      EXPECT_EQ(planner.proxy().realizable_count(), 1);
+      EXPECT_EQ(planner.library().length(known), 1);
+      continue;
+    }
+    EXPECT_EQ(judged(planner), 0);
+    Segment second = RandomSegment();
+    second.terminated = false;
+    Observe(second, planner);
+    EXPECT_GT(judged(planner), 1);
+    const int before = judged(planner);
+    Observe(second, planner);
+    EXPECT_EQ(judged(planner), before);  // nothing was planned there
+  }
+}
+
 TEST_P(PlannerTest, AnEmptyLibraryChangesNothing) {
   Planner planner = Make(Settings());
   KnownValues values(discrete());
@@ -303,6 +542,46 @@ TEST_P(PlannerTest, AnEmptyLibraryChangesNothing) {
   ActionBuffer out = Buffer(choice);
   planner.Improve(View(RandomState(), z), /*exploring=*/true, values, *plan_, rng_, out);
   EXPECT_EQ(ChoiceOf(out), choice);
+}
+
+TEST_P(PlannerTest, ValuesThatAreNoNumbersStopTheRun) {
+  class Broken : public KnownValues {
+   public:
+    Broken(bool discrete, bool states) : KnownValues(discrete), states_(states) {}
+    void ActionValues(const ConstMatrixRef& o, const ConstMatrixRef& z, const ConstMatrixRef& a,
+                      std::span<float> q) override {
+      KnownValues::ActionValues(o, z, a, q);
+      if (!states_) q[0] = std::nanf("");
+    }
+    void StateValues(const ConstMatrixRef& /*observation*/, const ConstMatrixRef& /*features*/,
+                     std::span<float> v) override {
+      std::ranges::fill(v, states_ ? INFINITY : 0.0F);
+    }
+
+   private:
+    bool states_;
+  };
+  for (const bool states : {false, true}) {
+    PlannerSettings settings = Settings();
+    settings.context_radius = 100.0;
+    Planner planner = Make(settings);
+    for (int i = 0; i < 40; ++i) {
+      Segment step = RandomSegment();
+      step.terminated = false;
+      Observe(step, planner);
+    }
+    Broken broken(discrete(), states);
+    ActionBuffer out = Buffer(0.0);
+    const SegmentMatrix z(CompactLift());
+    try {
+      planner.Improve(View(RandomState(), z), /*exploring=*/true, broken, *plan_, rng_, out);
+      ADD_FAILURE() << "it went on";
+    } catch (const RunError& error) {
+      EXPECT_NE(std::string(error.what()).find(states ? "value of a future" : "of a candidate"),
+                std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST_P(PlannerTest, WhatTheFilterRemovesIsNoFuture) {
@@ -433,6 +712,9 @@ TEST(PlannerSettings, ImpossibleOnesAreNamed) {
   expect("action_radius", [](PlannerSettings& s) { s.action_radius = -1.0; });
   expect("margin", [](PlannerSettings& s) { s.margin = std::nan(""); });
   expect("library_size", [](PlannerSettings& s) { s.library_size = 0; });
+  expect("segment_steps", [](PlannerSettings& s) { s.segment_steps = 0; });
+  expect("chain", [](PlannerSettings& s) { s.chain = 0; });
+  expect("candidates", [](PlannerSettings& s) { s.candidates = Critic::kMaxCandidates + 1; });
   expect("obstruction_threshold", [](PlannerSettings& s) { s.proxy.threshold = 1.01; });
   expect("obstruction_threshold", [](PlannerSettings& s) { s.proxy.threshold = -0.01; });
 }
