@@ -325,7 +325,7 @@ TEST(PlanTest, AllPresetsCanBeCarriedOut) {
     for (const std::uint64_t seed : plan.seeds) EXPECT_GE(seed, 100U);  // 0-9 are for tuning
     ++presets;
   }
-  EXPECT_EQ(presets, 6);
+  EXPECT_EQ(presets, 7);
 }
 
 }  // namespace
