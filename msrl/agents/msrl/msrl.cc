@@ -145,6 +145,9 @@ void MsrlCarry::Visit(const Archive& state) {
 }
 
 std::unique_ptr<Carry> Msrl::MakeCarry() const {
+  if (sight_.kind() == SightKind::kReading && !sight_.has_reading()) {
+    throw UserError("sight=reading needs a goal reading to start from (--init)");
+  }
   auto carry = std::make_unique<MsrlCarry>();
   carry->contested = model_.has_value();
   if (planner_) carry->library = planner_->MakePlan();

@@ -136,6 +136,11 @@ TEST(Sight, RefusesWhatDoesNotGoTogether) {
   EXPECT_NE(make({"sight=matrix", "matrix=false", "plan=library"}).find("matrix=true"),
             std::string::npos);
   EXPECT_EQ(make({"sight=matrix", "plan=library"}), "no error");
+  EXPECT_NE(UserErrorText([&] {
+              const Options blind{"sight=reading", "plan=off"};
+              MakeAgent(BuiltinAgents().Find("msrl"), spec, blind, 1)->MakeCarry();
+            }).find("--init"),
+            std::string::npos);
 
   const Lift::Ptr lift = CompactLift(LiftKind::kCompactEffort);
   const Artefact artefact = Artefact::Parse(SomeReading(lift).Encode(), "reading");
