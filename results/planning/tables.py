@@ -16,6 +16,7 @@ ORDER = {"sac": "SAC", "msrl": "MSRL with its library, pretrained", "plan-scratc
          "plan-distance": "planning, minus distance", "plan-last-state": "planning, F of the last state",
          "frames": "SAC, four stacked steps", "matrix": "MSRL from scratch: policy on (o, Z)",
          "matrix-plan": "the same, and planning", "reading-shuffled": "shuffled reading",
+         "reading-shuffled-plan": "shuffled reading, and planning",
          "reading": "pretrained reading", "reading-plan": "pretrained reading, and planning",
          "shown": "SAC, goal shown"}
 path = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "planning/evaluations.csv.gz"
@@ -42,7 +43,7 @@ for env in sorted({env for env, _ in auc}):
         mean = sum(values.values()) / n
         error = math.sqrt(sum((v - mean) ** 2 for v in values.values()) / (n - 1) / n)
         gain = ahead = ""
-        if method != ahead_method:
+        if method != ahead_method and best:
             pairs = [best[seed] - values[seed] for seed in sorted(values) if seed in best]
             means = sorted(sum(rng.choices(pairs, k=len(pairs))) / len(pairs) for _ in range(4000))
             gain = f"{sum(pairs) / len(pairs):+.2f} [{means[100]:.2f}, {means[3899]:.2f}]"
