@@ -37,11 +37,18 @@ double FiniteNumber(const Json& json, const std::string& key, std::string_view s
   return value;
 }
 
-// Small enough for sums and differences.
+// A whole number from 0 on, small enough for sums and differences.
+std::int64_t WholeNumber(const Json& json, const std::string& key, std::string_view source) {
+  const Json& value = json.at(key);
+  // all whole numbers that are not negative are unsigned ones to the parser
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 1'000'000'000'000'000) {
+    Damaged(source, StrCat(key, " ", value.dump()));
+  }
+  return value.get<std::int64_t>();
+}
+
 std::int64_t StepNumber(const Json& json, std::string_view source) {
-  const auto step = json.at("step").get<std::int64_t>();
-  if (step < 0 || step > 1'000'000'000'000'000) Damaged(source, StrCat("step ", step));
-  return step;
+  return WholeNumber(json, "step", source);
 }
 
 // Calls visit(line) for every line. A last line without its end is half a line.
@@ -428,7 +435,7 @@ RunFacts ParseRunFile(std::string_view text, std::string_view source) {
     };
     facts.random_return = measured("random_return");
     facts.reference_return = measured("reference_return");
-    facts.parameters = json.at("agent").at("parameters").get<std::int64_t>();
+    facts.parameters = WholeNumber(json.at("agent"), "parameters", source);
     facts.version = json.at("msrl_version").get<std::string>();
     facts.commit = json.at("commit").get<std::string>();
     return facts;
@@ -524,7 +531,7 @@ BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
     const Json json = Json::parse(text);
     BranchRecord record;
     record.dataset = json.at("dataset").get<std::string>();
-    record.updates = json.at("config").at("updates").get<std::int64_t>();
+    record.updates = WholeNumber(json.at("config"), "updates", source);
     const auto& rows = json.at("rows").get_ref<const Json::array_t&>();
     if (rows.empty()) Damaged(source, "it has no rows");
     const Json& row = rows.back();  // mixed, or the only one

@@ -401,6 +401,7 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     for (const Json& object : json.at("runs")) {
       const std::size_t env = index(plan.envs, object.at("env").get<std::string>());
       const std::size_t method = index(plan.methods, object.at("method").get<std::string>());
+      require(object.at("seed").is_number_unsigned(), "seed ", object.at("seed").dump());
       PlannedRun run = RunOf(plan, env, method, object.at("seed").get<std::uint64_t>());
       object.at("identity").get_to(run.identity);
       require(paths.insert(run.path).second, "the run ", run.path, " is listed twice");

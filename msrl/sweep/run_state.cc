@@ -34,12 +34,19 @@ double Number(const Json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<double>() : 0.0;
 }
 
+// What no run can have done reads 0.
+std::int64_t StepNumber(const Json& object) {
+  const double step = Number(object, "step");
+  return step >= 0.0 && step <= static_cast<double>(RunSpec::kMaxSteps)
+             ? static_cast<std::int64_t>(step)
+             : 0;
+}
+
 void ReadSpeed(const fs::path& run, RunRecord& record) {
   bool newest = true;
   LastObjects(run / "timing.jsonl", 4096, [&](const Json& line) {
     // steps after the last start count; a speed from before it is still a speed
-    if (newest)
-      record.step = std::max(record.step, static_cast<std::int64_t>(Number(line, "step")));
+    if (newest) record.step = std::max(record.step, StepNumber(line));
     newest = false;
     record.steps_per_second = Number(line, "steps_per_second");
     return record.steps_per_second > 0.0;
@@ -105,7 +112,7 @@ RunRecord ReadRunRecord(const fs::path& run) {
   const std::string status = FileTail(run / "status.json", 1 << 16);
   if (const Json json = Json::parse(status, nullptr, false); json.is_object()) {
     const Json state = json.value("state", Json());
-    record.step = static_cast<std::int64_t>(Number(json, "step"));
+    record.step = StepNumber(json);
     if (state == "finished" && record.step >= record.steps) record.state = RunState::kFinished;
     if (state == "interrupted") record.state = RunState::kInterrupted;
     if (state == "failed") record.state = RunState::kFailed;
