@@ -98,7 +98,7 @@ std::map<std::string, double> Hidden::HiddenFacts() const {
   return facts;
 }
 
-EnvEntry WithHidden(EnvEntry entry) {
+EnvEntry WithHidden(const EnvEntry& entry) {
   EnvEntry outer = entry;
   outer.make = [make = entry.make](std::span<const std::string> options) -> std::unique_ptr<Env> {
     HiddenOptions own;

@@ -59,7 +59,7 @@ class Hidden : public EnvWrapper {
 };
 
 // The row of a continuous target with the option `hidden` beside its own.
-EnvEntry WithHidden(EnvEntry entry);
+EnvEntry WithHidden(const EnvEntry& entry);
 
 }  // namespace msrl
 

@@ -22,7 +22,7 @@ EnvEntry FourRoomsEntry(const FourRoomsConfig& config) {
     return std::make_unique<FourRooms>(config);
   };
   entry.options = [] { return std::vector<ConfigField>{}; };
-  return WithHidden(std::move(entry));
+  return WithHidden(entry);
 }
 
 EnvEntry MujocoEntry(const MujocoTask& task) {
@@ -30,7 +30,7 @@ EnvEntry MujocoEntry(const MujocoTask& task) {
   entry.id = task.id;
   entry.make = task.make;
   entry.options = task.options;
-  return WithHidden(std::move(entry));
+  return WithHidden(entry);
 }
 
 std::vector<EnvEntry> MakeEntries() {
