@@ -145,9 +145,6 @@ void MsrlCarry::Visit(const Archive& state) {
 }
 
 std::unique_ptr<Carry> Msrl::MakeCarry() const {
-  if (sight_.kind() == SightKind::kReading && !sight_.has_reading()) {
-    throw UserError("sight=reading needs a goal reading to start from (--init)");
-  }
   auto carry = std::make_unique<MsrlCarry>();
   carry->contested = model_.has_value();
   if (planner_) carry->library = planner_->MakePlan();
@@ -308,7 +305,7 @@ void Msrl::DrainMetrics(MetricSink& sink) {
 void Msrl::Visit(const Archive& state) {
   base_->Visit(state);
   state.Bool("took_over", took_over_);
-  if (sight_.has_reading()) VisitNetwork(state.Child("reading"), sight_.reading_network());
+  sight_.Visit(state.Child("reading"));
   metrics_.Visit(state.Child("msrl_metrics"));
   if (planner_) planner_->Visit(state);
   if (!model_) return;

@@ -78,6 +78,24 @@ void Sight::SetReading(GoalReading reading) {
   tape_.emplace(reading_->spec(), 1);
 }
 
+void Sight::Visit(const Archive& state) {
+  if (settings_.kind != SightKind::kReading) return;
+  BranchShape shape{.width = 0, .layers = 0};
+  if (reading_) shape = reading_->shape();
+  state.Int("width", shape.width, 0, BranchShape::kMaxWidth);
+  state.Int("layers", shape.layers, 0, BranchShape::kMaxLayers);
+  state.Bool("layer_norm", shape.layer_norm);
+  if (shape.width == 0) return;
+  if (state.loading()) {
+    SetReading(GoalReading(features_.size(), shape,
+                           {.lift = lift_->id(),
+                            .lift_kind = std::string(LiftKindName(lift_->kind())),
+                            .features = features_.options(),
+                            .made = {}}));
+  }
+  VisitNetwork(state.Child("network"), reading_->network());
+}
+
 Seen Sight::MakeSeen() const {
   const bool frames = settings_.kind == SightKind::kFrames;
   return {lift_, seen_spec_.observation_size, frames ? extra_ : 0, m_};
@@ -118,8 +136,7 @@ void Sight::Fill(const Situation& situation, std::span<const double> frames,
         break;
       }
       if (!reading_) {
-        more.setZero();
-        break;
+        throw UserError("sight=reading needs a goal reading to start from (--init)");
       }
       const Eigen::Vector2d offset = reading_->Offset(column_, *tape_);
       more = offset;

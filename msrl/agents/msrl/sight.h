@@ -72,7 +72,8 @@ class Sight {
   // UserError unless sight=reading.
   void SetReading(GoalReading reading);
   bool has_reading() const { return reading_.has_value(); }
-  Mlp& reading_network() { return reading_->network(); }
+  // The reading with its shape: an agent that is read need not have been initialised.
+  void Visit(const Archive& state);
 
   Seen MakeSeen() const;
   // What is seen of a situation, before an action is chosen; fills seen.before.
