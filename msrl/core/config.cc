@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "msrl/core/check.h"
 
@@ -83,17 +84,32 @@ void RequireRange(const internal::FieldRef& field, Number value) {
 }
 
 void Parse(const internal::FieldRef& field, std::string_view text, bool& value) {
-  if (text != "true" && text != "false") WrongKind(field.key, text, "true or false");
-  value = text == "true";
+  const bool yes = text == "true" || text == "True";
+  if (!yes && text != "false" && text != "False") WrongKind(field.key, text, "true or false");
+  value = yes;
+}
+// A whole number may be written as 1e5, up to where every one of them is a double.
+template <std::integral Number>
+bool ReadsAsWhole(std::string_view text, Number& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  double wide = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wide);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (!(std::abs(wide) <= kExact) || wide != std::trunc(wide)) return false;
+  const auto whole = static_cast<std::int64_t>(wide);
+  if (!std::in_range<Number>(whole)) return false;
+  value = static_cast<Number>(whole);
+  return true;
 }
 template <typename Number>
 void Parse(const internal::FieldRef& field, std::string_view text, Number& value) {
   Number parsed{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    WrongKind(field.key, text, std::integral<Number> ? "a whole number" : "a number");
-  }
-  if constexpr (!std::integral<Number>) {
+  const bool read = error == std::errc() && end == text.data() + text.size();
+  if constexpr (std::integral<Number>) {
+    if (!read && !ReadsAsWhole(text, parsed)) WrongKind(field.key, text, "a whole number");
+  } else {
+    if (!read) WrongKind(field.key, text, "a number");
     if (!std::isfinite(parsed)) WrongKind(field.key, text, "a finite number");
   }
   RequireRange(field, parsed);

@@ -76,6 +76,20 @@ TEST(Config, UnknownKeyNamesTheNearest) {
             "unknown setting 'lerning_rate'; did you mean 'learning_rate'?");
 }
 
+TEST(Config, ReadsWhatPeopleWrite) {
+  ExampleConfig config;
+  SetField(config, "steps=1e5");
+  SetField(config, "batch_size=2.56e2");
+  SetField(config, "anchored=True");
+  EXPECT_EQ(config.steps, 100'000);
+  EXPECT_EQ(config.batch_size, 256);
+  EXPECT_TRUE(config.anchored);
+  SetField(config, "anchored=False");
+  SetField(config, "steps=9007199254740992.0");
+  EXPECT_FALSE(config.anchored);
+  EXPECT_EQ(config.steps, 9'007'199'254'740'992);
+}
+
 TEST(Config, RefusesAKeyWithoutAValue) {
   EXPECT_EQ(MessageOf("objective"), "'objective' is not a setting; write key=value");
 }
@@ -87,6 +101,12 @@ TEST(Config, RefusesValuesOfTheWrongKind) {
   EXPECT_EQ(MessageOf("learning_rate=fast"), "setting 'learning_rate' needs a number, got 'fast'");
   EXPECT_EQ(MessageOf("learning_rate=nan"),
             "setting 'learning_rate' needs a finite number, got 'nan'");
+  EXPECT_EQ(MessageOf("batch_size=1.5e0"),
+            "setting 'batch_size' needs a whole number, got '1.5e0'");
+  EXPECT_EQ(MessageOf("batch_size=1e10"), "setting 'batch_size' needs a whole number, got '1e10'");
+  EXPECT_EQ(MessageOf("steps=1e18"), "setting 'steps' needs a whole number, got '1e18'");
+  EXPECT_EQ(MessageOf("steps=inf"), "setting 'steps' needs a whole number, got 'inf'");
+  EXPECT_EQ(MessageOf("seed=-1e0"), "setting 'seed' needs a whole number, got '-1e0'");
   EXPECT_EQ(MessageOf("anchored=yes"), "setting 'anchored' needs true or false, got 'yes'");
   EXPECT_EQ(MessageOf("objective=papr"),
             "setting 'objective' needs one of paper shape, got 'papr'");

@@ -15,12 +15,22 @@ namespace {
 // Eigenvalues below this share of the largest count as zero: directions the segment never took.
 constexpr double kRankTolerance = 1e-10;
 
-// e = |a|^2 keeps its value under rotations only.
-void RequireKeepsEffort(const Lift& lift, const Gauge& gauge) {
-  if (lift.kind() != LiftKind::kCompactEffort) return;
-  const Index q = lift.q();
-  if ((gauge.U.transpose() * gauge.U - Eigen::MatrixXd::Identity(q, q)).norm() > 1e-9) {
-    throw UserError("the lift compact-effort allows orthogonal U only: others change |a|^2");
+bool IsOrthogonal(const Eigen::MatrixXd& u) {
+  return (u.transpose() * u - Eigen::MatrixXd::Identity(u.rows(), u.cols())).norm() <= 1e-9;
+}
+
+// e = |a|^2 and p = |x'|^2 over the first two slots keep their values under rotations only.
+void RequireKeepsSquares(const Lift& lift, const Gauge& gauge) {
+  if (lift.HasBlock("e") && !IsOrthogonal(gauge.U)) {
+    throw UserError(StrCat("the lift ", LiftKindName(lift.kind()),
+                           " allows orthogonal U only: others change |a|^2"));
+  }
+  if (lift.kind() == LiftKind::kCompactSquares &&
+      (!IsOrthogonal(gauge.S.topLeftCorner(2, 2)) ||
+       gauge.S.topRightCorner(2, lift.d() - 2).norm() > 1e-9)) {
+    throw UserError(
+        "the lift compact-squares allows S only that turn the first two slots among themselves: "
+        "others change |x'|^2");
   }
 }
 
@@ -140,7 +150,7 @@ Gauge Gauge::Inverse() const {
 SegmentMatrix ApplyGauge(const SegmentMatrix& matrix, const Gauge& gauge) {
   const Lift& lift = *matrix.lift();
   RequireFits(gauge, lift.d(), lift.q());
-  RequireKeepsEffort(*matrix.lift(), gauge);
+  RequireKeepsSquares(lift, gauge);
   // H M H^T = H (H M)^T for symmetric M
   Eigen::MatrixXd dense = matrix.Dense();
   ApplyToRows(lift, gauge, dense);

@@ -99,18 +99,34 @@ TEST(Gauge, RefusesSizesThatDoNotFitAndSingularFactors) {
   EXPECT_THROW(singular.Inverse(), UserError);
 }
 
+Segment FiveSteps(Index d) {
+  return {Eigen::MatrixXd::Random(d, 6), Eigen::MatrixXd::Random(2, 5), Eigen::VectorXd::Random(5)};
+}
+
 TEST(Gauge, EffortAllowsRotationsOnly) {
   const auto lift = Lift::Make({LiftKind::kCompactEffort, 2, 2, {}});
-  Segment segment;
-  segment.x = Eigen::MatrixXd::Random(2, 6);
-  segment.a = Eigen::MatrixXd::Random(2, 5);
-  segment.r = Eigen::VectorXd::Random(5);
+  const Segment segment = FiveSteps(2);
   Gauge gauge = Gauge::Identity(2, 2);
   gauge.U << 0.6, -0.8, 0.8, 0.6;
   const SegmentMatrix turned = ApplyGauge(Describe(lift, segment), gauge);
   EXPECT_LE(turned.Distance(Describe(lift, ApplyGauge(segment, gauge))), 1e-12 * turned.Norm());
   gauge.U *= 2.0;
   EXPECT_THROW(ApplyGauge(Describe(lift, segment), gauge), UserError);
+}
+
+TEST(Gauge, SquaresAllowRotationsOfThePositionOnly) {
+  const auto lift = Lift::Make({LiftKind::kCompactSquares, 3, 2, {}});
+  const Segment segment = FiveSteps(3);
+  Gauge gauge = Gauge::Identity(3, 2);
+  gauge.S.topLeftCorner(2, 2) << 0.6, -0.8, 0.8, 0.6;
+  gauge.S.row(2) << 1.0, 2.0, 3.0;
+  const SegmentMatrix turned = ApplyGauge(Describe(lift, segment), gauge);
+  EXPECT_LE(turned.Distance(Describe(lift, ApplyGauge(segment, gauge))), 1e-12 * turned.Norm());
+  Gauge mixed = gauge;
+  mixed.S(0, 2) = 0.1;
+  EXPECT_THROW(ApplyGauge(turned, mixed), UserError);
+  gauge.S *= 2.0;
+  EXPECT_THROW(ApplyGauge(turned, gauge), UserError);
 }
 
 }  // namespace

@@ -20,6 +20,12 @@ bool AllAcceptable(const Lift::ConstVec& v) {
   return good;
 }
 
+// ee, er, rr and p.
+Eigen::Vector4d Squares(const Lift::ConstVec& a, double r, const Lift::ConstVec& x_next) {
+  const double e = a.squaredNorm();
+  return {e * e, e * r, r * r, x_next.head<2>().squaredNorm()};
+}
+
 }  // namespace
 
 LiftKind LiftKindFromName(std::string_view name) { return ParseEnum<LiftKind>("lift", name); }
@@ -46,6 +52,9 @@ Lift::Lift(LiftSpec spec) : spec_(std::move(spec)) {
     }
   }
 
+  if (spec_.kind == LiftKind::kCompactSquares && d < 2) {
+    throw UserError(StrCat("the lift compact-squares needs d >= 2, got d=", d));
+  }
   const auto add = [this](const char* name, Index size, BlockRole role) {
     blocks_.push_back({name, m_, size, role});
     m_ += size;
@@ -59,7 +68,10 @@ Lift::Lift(LiftSpec spec) : spec_(std::move(spec)) {
     add("x", d, BlockRole::kGeometry);
     add("dx", d, BlockRole::kGeometry);
     if (spec_.kind != LiftKind::kCompactNoAction) add("a", q, BlockRole::kAction);
-    if (spec_.kind == LiftKind::kCompactEffort) add("e", 1, BlockRole::kInvariant);
+    if (has_effort()) add("e", 1, BlockRole::kInvariant);
+    if (spec_.kind == LiftKind::kCompactSquares) {
+      for (const char* name : {"ee", "er", "rr", "p"}) add(name, 1, BlockRole::kInvariant);
+    }
   }
   if (spec_.kind != LiftKind::kCompactNoReward) add("r", 1, BlockRole::kInvariant);
   add("1", 1, BlockRole::kInvariant);
@@ -126,7 +138,9 @@ void Lift::Apply(const ConstVec& x, const ConstVec& a, double r, const ConstVec&
   MSRL_CHECK_EQ(psi.size(), m_);
   if (x.size() != d || a.size() != q || x_next.size() != d || !AllAcceptable(x) ||
       !AllAcceptable(a) || !Acceptable(r) || !AllAcceptable(x_next) ||
-      (spec_.kind == LiftKind::kCompactEffort && !Acceptable(a.squaredNorm()))) [[unlikely]] {
+      (has_effort() && !Acceptable(a.squaredNorm())) ||
+      (spec_.kind == LiftKind::kCompactSquares && !AllAcceptable(Squares(a, r, x_next))))
+      [[unlikely]] {
     RefuseBadInput(x, a, r, x_next);
   }
 
@@ -142,7 +156,10 @@ void Lift::Apply(const ConstVec& x, const ConstVec& a, double r, const ConstVec&
   } else {
     first = x;
     if (spec_.kind != LiftKind::kCompactNoAction) psi.segment(2 * d, q) = a;
-    if (spec_.kind == LiftKind::kCompactEffort) psi[2 * d + q] = a.squaredNorm();
+    if (has_effort()) psi[2 * d + q] = a.squaredNorm();
+    if (spec_.kind == LiftKind::kCompactSquares) {
+      psi.segment<4>(2 * d + q + 1) = Squares(a, r, x_next);
+    }
   }
   if (spec_.kind != LiftKind::kCompactNoReward) psi[m_ - 2] = r;
   psi[m_ - 1] = 1.0;
@@ -172,9 +189,16 @@ void Lift::RefuseBadInput(const ConstVec& x, const ConstVec& a, double r,
   };
   for (Index i = 0; i < spec_.d; ++i) require_value(x_name("x", i), x[i]);
   for (Index i = 0; i < spec_.q; ++i) require_value(StrCat("a[", i, "]"), a[i]);
-  if (spec_.kind == LiftKind::kCompactEffort) require_value("effort |a|^2", a.squaredNorm());
+  if (has_effort()) require_value("effort |a|^2", a.squaredNorm());
   require_value("reward", r);
   for (Index i = 0; i < spec_.d; ++i) require_value(x_name("next x", i), x_next[i]);
+  if (spec_.kind == LiftKind::kCompactSquares) {
+    const Eigen::Vector4d squares = Squares(a, r, x_next);
+    require_value("effort squared", squares[0]);
+    require_value("effort times reward", squares[1]);
+    require_value("reward squared", squares[2]);
+    require_value("next position squared", squares[3]);
+  }
   MSRL_CHECK(false, "input was refused without a reason");
 }
 

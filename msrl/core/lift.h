@@ -21,14 +21,19 @@ enum class LiftKind {
   kCompactNoAction,  // [x, dx, r, 1]: the paper's ablation "without action blocks"
   kCompactNoReward,  // [x, dx, a, 1]: the paper's ablation "without reward coupling"
   kCompactEffort,    // [x, dx, a, e, r, 1] with e = |a|^2: what quadratic action costs are told by
+  // [x, dx, a, e, ee, er, rr, p, r, 1] with the products of e and r, and p = |x'|^2 over the first
+  // two slots: what a distance is told by (descriptor.md, "A distance is a regression")
+  kCompactSquares,
 };
 
 constexpr auto EnumNames(LiftKind) {
-  return Names("full", "compact", "compact-no-action", "compact-no-reward", "compact-effort");
+  return Names("full", "compact", "compact-no-action", "compact-no-reward", "compact-effort",
+               "compact-squares");
 }
 // Those of the aligned geometry, which agents and branches can have.
 inline constexpr LiftKind kCompactLifts[] = {LiftKind::kCompact, LiftKind::kCompactNoAction,
-                                             LiftKind::kCompactNoReward, LiftKind::kCompactEffort};
+                                             LiftKind::kCompactNoReward, LiftKind::kCompactEffort,
+                                             LiftKind::kCompactSquares};
 inline std::string_view LiftKindName(LiftKind kind) { return EnumName(kind); }
 // UserError on an unknown name.
 LiftKind LiftKindFromName(std::string_view name);
@@ -108,6 +113,9 @@ class Lift {
 
  private:
   explicit Lift(LiftSpec spec);
+  bool has_effort() const {
+    return spec_.kind == LiftKind::kCompactEffort || spec_.kind == LiftKind::kCompactSquares;
+  }
   void RefuseBadInput(const ConstVec& x, const ConstVec& a, double r, const ConstVec& x_next) const;
   std::string SlotName(Index i) const;
 

@@ -24,6 +24,7 @@ TEST(Lift, HasThePapersDimensions) {
   EXPECT_EQ(Lift::Make({LiftKind::kCompactNoAction, 8, 10, {}})->m(), 18);
   EXPECT_EQ(Lift::Make({LiftKind::kCompactNoReward, 8, 10, {}})->m(), 27);
   EXPECT_EQ(Lift::Make({LiftKind::kCompactEffort, 8, 10, {}})->m(), 29);
+  EXPECT_EQ(Lift::Make({LiftKind::kCompactSquares, 8, 10, {}})->m(), 33);
   EXPECT_EQ(Lift::Make({LiftKind::kFull, 8, 10, {}})->m(), 2 * 8 + 2 * 10 * 8 + 2);
 }
 
@@ -59,6 +60,27 @@ TEST(Lift, EffortIsTheSquareOfTheAction) {
               lift->Apply(one(1), Eigen::Vector2d(1e60, 0), 0.5, one(3), psi);
             }).find("effort"),
             std::string::npos);
+}
+
+TEST(Lift, SquaresOfEffortRewardAndPosition) {
+  const auto lift = Lift::Make({LiftKind::kCompactSquares, 3, 1, {}});
+  const auto one = [](double v) { return Eigen::VectorXd::Constant(1, v); };
+  const Eigen::Vector3d x(1, 2, 9);
+  Eigen::VectorXd psi(lift->m());
+  lift->Apply(x, one(-3), 0.5, Eigen::Vector3d(3, 4, 7), psi);
+  Eigen::VectorXd expected(14);
+  // x, dx, a, e, ee, er, rr, p, r, 1
+  expected << 1, 2, 9, 2, 2, -2, -3, 9, 81, 4.5, 0.25, 25, 0.5, 1;
+  EXPECT_EQ(psi, expected);
+  const auto message = [&](double a, double r, double x_next) {
+    return UserErrorText([&] { lift->Apply(x, one(a), r, Eigen::Vector3d(x_next, 0, 0), psi); });
+  };
+  EXPECT_EQ(message(1e30, 0, 0), "effort squared is 1e+120, too large to be squared");
+  EXPECT_EQ(message(1e30, 1e20, 0), "effort squared is 1e+120, too large to be squared");
+  EXPECT_EQ(message(1e10, 1e60, 0), "effort times reward is 1e+80, too large to be squared");
+  EXPECT_EQ(message(0, 1e40, 0), "reward squared is 1e+80, too large to be squared");
+  EXPECT_EQ(message(0, 0, 1e40), "next position squared is 1e+80, too large to be squared");
+  EXPECT_THROW(Lift::Make({LiftKind::kCompactSquares, 1, 1, {}}), UserError);
 }
 
 TEST(Lift, LabelsNameEveryRow) {
@@ -120,8 +142,8 @@ TEST(Lift, RefusesImpossibleSpecs) {
 }
 
 TEST(Lift, NamesKindsBothWays) {
-  for (const char* name :
-       {"full", "compact", "compact-no-action", "compact-no-reward", "compact-effort"}) {
+  for (const char* name : {"full", "compact", "compact-no-action", "compact-no-reward",
+                           "compact-effort", "compact-squares"}) {
     EXPECT_EQ(LiftKindName(LiftKindFromName(name)), name);
   }
   EXPECT_NE(UserErrorText([] { LiftKindFromName("compct"); }).find("did you mean 'compact'?"),
@@ -135,7 +157,7 @@ TEST(Lift, UnknownBlockNamesTheNearest) {
 }
 
 TEST(Lift, ApplyAndStepUpdateDoNotAllocate) {
-  for (const LiftKind kind : {LiftKind::kFull, LiftKind::kCompact}) {
+  for (const LiftKind kind : {LiftKind::kFull, LiftKind::kCompact, LiftKind::kCompactSquares}) {
     const auto lift = Lift::Make({kind, 8, 10, {}});
     SegmentMatrix matrix(lift);
     const Eigen::VectorXd x = Eigen::VectorXd::Ones(8);

@@ -8,6 +8,9 @@
 namespace msrl {
 namespace {
 
+// |x'|^2 belongs to one end of a step: neither even nor odd.
+constexpr const char* kEndOfStep = "p";
+
 bool IsOdd(const LiftBlock& block) {
   return block.name == "delta" || block.name == "dx" || block.name == "xi_delta";
 }
@@ -104,6 +107,7 @@ PatternResidual ReversalParity(const SegmentMatrix& matrix) {
   double even_trace = 0.0;
   double odd_trace = 0.0;
   for (const LiftBlock& row : form.lift()->blocks()) {
+    if (row.name == kEndOfStep) continue;
     (IsOdd(row) ? odd_trace : even_trace) += form.Block(row.name, row.name).trace();
     if (IsOdd(row)) continue;
     for (const LiftBlock& column : form.lift()->blocks()) {
@@ -122,6 +126,9 @@ PatternResidual GeometricReversalParity(const SegmentMatrix& matrix) {
 
 SegmentMatrix ReverseEdges(const SegmentMatrix& matrix) {
   const Lift& lift = *matrix.lift();
+  if (lift.HasBlock(kEndOfStep)) {
+    throw UserError("the lift compact-squares has no reversed edges: |x|^2 is not in it");
+  }
   Eigen::MatrixXd dense = matrix.Dense();
   if (lift.kind() == LiftKind::kFull) {
     for (const LiftBlock& block : lift.blocks()) {

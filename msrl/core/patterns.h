@@ -37,7 +37,8 @@ PatternResidual ReversalParity(const SegmentMatrix& matrix);
 // directions.
 PatternResidual GeometricReversalParity(const SegmentMatrix& matrix);
 
-// The matrix of the same edges, all turned round: odd channels change sign.
+// The matrix of the same edges, all turned round: odd channels change sign. UserError on the lift
+// compact-squares, which does not hold it.
 SegmentMatrix ReverseEdges(const SegmentMatrix& matrix);
 
 // Distance of `reversed` from ReverseEdges(matrix).

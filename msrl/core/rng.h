@@ -3,8 +3,11 @@
 #define MSRL_CORE_RNG_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace msrl {
 
@@ -54,6 +57,15 @@ class Rng {
   State state_;
   std::array<std::uint32_t, 4> block_{};
 };
+
+// Every order is equally likely. `values` is a range with an operator[].
+template <typename Range>
+void Shuffle(Rng& rng, Range&& values) {
+  for (std::size_t i = std::size(values); i > 1; --i) {
+    std::swap(values[i - 1],
+              values[static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i)))]);
+  }
+}
 
 }  // namespace msrl
 

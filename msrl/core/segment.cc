@@ -1,6 +1,7 @@
 #include "msrl/core/segment.h"
 
 #include "msrl/core/check.h"
+#include "msrl/core/segment_view.h"
 
 namespace msrl {
 namespace {
@@ -23,40 +24,14 @@ void RequireJunction(const Eigen::Ref<const Eigen::VectorXd>& exit,
 
 }  // namespace
 
-void RequireValid(const Lift& lift, const Segment& segment) {
-  const Index steps = segment.horizon();
-  if (segment.x.cols() != steps + 1 || segment.a.cols() != steps) {
-    throw UserError(StrCat("a trajectory with ", steps, " rewards needs ", steps + 1,
-                           " states and ", steps, " actions, got ", segment.x.cols(), " and ",
-                           segment.a.cols()));
-  }
-  if (segment.x.rows() != lift.d() || segment.a.rows() != lift.q()) {
-    throw UserError(StrCat("trajectory has states of dimension ", segment.x.rows(),
-                           " and actions of dimension ", segment.a.rows(), ", the lift needs ",
-                           lift.d(), " and ", lift.q()));
-  }
-  // a single state is never lifted; check it here
-  if (steps == 0 && !segment.x.allFinite()) throw UserError("step 0: x is not finite");
-}
+void RequireValid(const Lift& lift, const Segment& segment) { RequireValid(lift, ViewOf(segment)); }
 
 Eigen::MatrixXd LiftedSteps(const Lift& lift, const Segment& segment) {
-  RequireValid(lift, segment);
-  Eigen::MatrixXd psi(lift.m(), segment.horizon());
-  for (Index t = 0; t < segment.horizon(); ++t) {
-    try {
-      lift.Apply(segment.x.col(t), segment.a.col(t), segment.r[t], segment.x.col(t + 1),
-                 psi.col(t));
-    } catch (const UserError& error) {
-      throw UserError(StrCat("step ", t, ": ", error.what()));
-    }
-  }
-  return psi;
+  return LiftedSteps(lift, ViewOf(segment));
 }
 
 SegmentMatrix Describe(const Lift::Ptr& lift, const Segment& segment) {
-  SegmentMatrix matrix(lift);
-  matrix.AddSteps(LiftedSteps(*lift, segment));
-  return matrix;
+  return Describe(lift, ViewOf(segment));
 }
 
 Segment Restrict(const Segment& segment, Interval interval) {

@@ -23,13 +23,22 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string> candidates) {
+  const std::string wanted = LowerCase(name);
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 2) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = EditDistance(name, candidate);
+    const std::size_t distance = EditDistance(wanted, LowerCase(candidate));
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;

@@ -12,6 +12,7 @@ const std::vector<std::string> kNames{"learning_rate", "batch_size", "gamma"};
 TEST(NearestName, FindsTypos) {
   EXPECT_EQ(NearestName("lerning_rate", kNames), "learning_rate");
   EXPECT_EQ(NearestName("gama", kNames), "gamma");
+  EXPECT_EQ(NearestName("GAMMA", kNames), "gamma");
 }
 
 TEST(NearestName, StaysSilentWhenNothingIsNear) {
