@@ -94,8 +94,7 @@ std::string EncodeArtefact(const ArtefactHeader& header, TensorFileBuilder tenso
 
 Artefact Artefact::Parse(std::string contents, std::string_view source) {
   TensorFile file = TensorFile::Parse(std::as_bytes(std::span(contents)), source);
-  ArtefactTexts metadata = file.metadata();
-  metadata.erase("msrl_xxh64");
+  const ArtefactTexts& metadata = file.metadata();
   TextReader texts(metadata, source);
   ArtefactHeader header = ReadHeader(texts);
   for (const TensorInfo& tensor : file.tensors()) {
@@ -109,7 +108,11 @@ Artefact Artefact::Parse(std::string contents, std::string_view source) {
 }
 
 Artefact Artefact::Read(const std::filesystem::path& path) {
-  return Parse(ReadWholeFile(path, kMaxBytes), path.string());
+  const std::string source = path.string();
+  const TensorFile header = TensorFile::ReadHeader(path);
+  TextReader texts(header.metadata(), source);
+  ReadHeader(texts);  // before a gigabyte of something else is read
+  return Parse(ReadWholeFile(path, kMaxBytes), source);
 }
 
 std::int64_t Artefact::parameter_count() const {

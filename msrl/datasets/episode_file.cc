@@ -10,6 +10,7 @@
 #include "msrl/datasets/hdf5.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/files/checksum.h"
+#include "msrl/files/limited_child.h"
 
 namespace msrl {
 namespace {
@@ -332,7 +333,14 @@ EpisodeFile ParseEpisodes(std::span<const std::byte> bytes, std::string_view sou
 EpisodeFile ReadEpisodes(const std::filesystem::path& path) {
   constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 35;
   const std::string bytes = ReadWholeFile(path, kMaxBytes);
-  return ParseEpisodes(std::as_bytes(std::span(bytes)), path.string());
+  const std::string source = path.string();
+  const auto parse = [&] { return ParseEpisodes(std::as_bytes(std::span(bytes)), source); };
+  if (!bytes.starts_with(kBlockStart)) {
+    // not ours: the library may crash on it, or take what it likes
+    const std::uint64_t memory = 200 * std::uint64_t{bytes.size()} + (std::uint64_t{1} << 28);
+    RequireHarmless(source, {.memory = memory}, [&parse] { parse(); });
+  }
+  return parse();
 }
 
 }  // namespace msrl

@@ -14,6 +14,9 @@ namespace {
 static_assert(sizeof(hid_t) == sizeof(std::int64_t));
 constexpr std::size_t kImageStep = std::size_t{1} << 20;
 constexpr std::size_t kMaxText = std::size_t{1} << 20;
+// Compression makes values of fewer bytes; what is never written takes none at all.
+constexpr std::uint64_t kMaxExpansion = 64;
+constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
 
 template <herr_t (*kClose)(hid_t)>
 H5Handle Own(hid_t id) {
@@ -139,8 +142,11 @@ std::string H5Writer::Finish() {
 }
 
 H5Reader::H5Reader(std::span<const std::byte> bytes, std::string_view source)
-    : source_(source), image_(bytes.begin(), bytes.end()) {
+    : source_(source),
+      image_(bytes.begin(), bytes.end()),
+      budget_(kMaxExpansion * bytes.size() + kFreeBytes) {
   Quiet();
+  H5PLset_loading_state(0);  // filters are shared libraries
   const H5Handle access = Own<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fapl_core(access.id(), kImageStep, /*backing_store=*/0);
   if (image_.empty() || H5Pset_file_image(access.id(), image_.data(), image_.size()) < 0) {
@@ -156,15 +162,22 @@ void H5Reader::Fail(std::string_view place, std::string_view problem) const {
 }
 
 bool H5Reader::Has(const std::string& path) const {
-  // each link on the way must exist before the next is asked for
+  // each link on the way must exist, and be the plain name of a thing, before the next is asked for
   for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
-    if (H5Lexists(file_.id(), part.c_str(), H5P_DEFAULT) <= 0) return false;
+    H5L_info_t info{};
+    if (H5Lget_info(file_.id(), part.c_str(), &info, H5P_DEFAULT) < 0) return false;
+    if (info.type != H5L_TYPE_HARD) Fail(part, "is a link; links are not followed");
     if (slash == std::string::npos) return true;
   }
 }
 
+void H5Reader::RequireGroup(const std::string& group) const {
+  if (!group.empty() && !Has(group)) Fail(group, "no such group");
+}
+
 std::vector<std::string> H5Reader::Names(const std::string& group) const {
+  RequireGroup(group);
   const H5Handle object = Own<H5Gclose>(H5Gopen2(file_.id(), NameOf(group), H5P_DEFAULT));
   if (object.id() < 0) Fail(group, "no such group");
   std::vector<std::string> names;
@@ -229,37 +242,45 @@ void H5Reader::Read(const std::string& path, const H5Shape& shape, std::int64_t 
   const bool bool_as_number = wanted == H5T_INTEGER && got == H5T_ENUM;
   if (got != wanted && !bool_as_number) Fail(path, "has another type of values");
   if (count == 0) return;
+  const H5Handle made = Own<H5Pclose>(H5Dget_create_plist(data.id()));
+  if (H5Pget_external_count(made.id()) != 0 || H5Pget_layout(made.id()) == H5D_VIRTUAL) {
+    Fail(path, "has its values in other files");
+  }
   if (H5Dread(data.id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
     Fail(path, "cannot be read");
   }
 }
 
-std::vector<float> H5Reader::Floats(const std::string& path, const H5Shape& shape) const {
+template <typename T>
+std::vector<T> H5Reader::Room(const std::string& path, const H5Shape& shape) const {
   std::uint64_t count = 1;
   for (const std::uint64_t size : shape) count *= size;
-  std::vector<float> values(count);
+  if (count > budget_ / sizeof(T)) {
+    Fail(path, StrCat("the file is too small for so many values (", kMaxExpansion,
+                      " bytes for each of the file are possible)"));
+  }
+  budget_ -= count * sizeof(T);
+  return std::vector<T>(count);
+}
+
+std::vector<float> H5Reader::Floats(const std::string& path, const H5Shape& shape) const {
+  auto values = Room<float>(path, shape);
   Read(path, shape, H5T_NATIVE_FLOAT, values.data());
   return values;
 }
 std::vector<double> H5Reader::Doubles(const std::string& path, const H5Shape& shape) const {
-  std::uint64_t count = 1;
-  for (const std::uint64_t size : shape) count *= size;
-  std::vector<double> values(count);
+  auto values = Room<double>(path, shape);
   Read(path, shape, H5T_NATIVE_DOUBLE, values.data());
   return values;
 }
 std::vector<std::int64_t> H5Reader::Ints(const std::string& path, const H5Shape& shape) const {
-  std::uint64_t count = 1;
-  for (const std::uint64_t size : shape) count *= size;
-  std::vector<std::int64_t> values(count);
+  auto values = Room<std::int64_t>(path, shape);
   Read(path, shape, H5T_NATIVE_INT64, values.data());
   return values;
 }
 
 std::vector<std::uint8_t> H5Reader::Bools(const std::string& path, const H5Shape& shape) const {
-  std::uint64_t count = 1;
-  for (const std::uint64_t size : shape) count *= size;
-  std::vector<std::int8_t> stored(count);
+  auto stored = Room<std::int8_t>(path, shape);
   const H5Handle data = Open(path);
   const H5Handle type = Own<H5Tclose>(H5Dget_type(data.id()));
   // an enumeration is read with its own type, if it is one byte wide
@@ -273,10 +294,12 @@ std::vector<std::uint8_t> H5Reader::Bools(const std::string& path, const H5Shape
 }
 
 bool H5Reader::HasAttribute(const std::string& group, const std::string& name) const {
+  RequireGroup(group);
   return H5Aexists_by_name(file_.id(), NameOf(group), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::vector<std::string> H5Reader::AttributeNames(const std::string& group) const {
+  RequireGroup(group);
   std::vector<std::string> names;
   const auto collect = [](hid_t /*object*/, const char* name, const H5A_info_t* /*info*/,
                           void* out) -> herr_t {
@@ -292,6 +315,7 @@ std::vector<std::string> H5Reader::AttributeNames(const std::string& group) cons
 }
 
 H5Handle H5Reader::OpenAttribute(const std::string& group, const std::string& name) const {
+  RequireGroup(group);
   H5Handle attribute = Own<H5Aclose>(
       H5Aopen_by_name(file_.id(), NameOf(group), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
   if (attribute.id() < 0) Fail(group, StrCat("no attribute '", name, "'"));

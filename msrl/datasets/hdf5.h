@@ -61,6 +61,8 @@ class H5Writer {
   H5Handle file_, link_properties_, dataset_properties_, bool_type_;
 };
 
+// Files of strangers: links other than those to things in the file itself, data in other files and
+// filters from outside are refused, and values must have some relation to the size of the file.
 class H5Reader {
  public:
   // The bytes must outlive the reader. `source` is what errors call them.
@@ -88,6 +90,9 @@ class H5Reader {
 
  private:
   H5Handle Open(const std::string& path) const;
+  void RequireGroup(const std::string& group) const;
+  template <typename T>
+  std::vector<T> Room(const std::string& path, const H5Shape& shape) const;
   H5Handle OpenAttribute(const std::string& group, const std::string& name) const;
   void Read(const std::string& path, const H5Shape& shape, std::int64_t memory_type,
             void* values) const;
@@ -95,6 +100,7 @@ class H5Reader {
   std::string source_;
   std::vector<std::byte> image_;
   H5Handle file_;
+  mutable std::uint64_t budget_;  // bytes that may still be read
 };
 
 }  // namespace msrl::internal

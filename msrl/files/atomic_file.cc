@@ -1,20 +1,29 @@
 #include "msrl/files/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <utility>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "msrl/core/check.h"
+#include "msrl/files/memory.h"
 
 namespace msrl {
 namespace {
 
-[[noreturn]] void FailIo(const char* action, const std::filesystem::path& path) {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTemporaryStart = ".msrl-tmp-";
+
+[[noreturn]] void FailIo(const char* action, const fs::path& path) {
   const int cause = errno;
   const std::string message =
       StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
@@ -24,21 +33,14 @@ namespace {
   throw UserError(message);
 }
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  // Closing can report a delayed write error, so it is a step of its own.
-  bool Close() { return close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
+[[noreturn]] void FailKind(const char* action, const fs::path& path, mode_t mode) {
+  const char* kind = S_ISLNK(mode)    ? "a link"
+                     : S_ISDIR(mode)  ? "a folder"
+                     : S_ISFIFO(mode) ? "a pipe"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "a device";
+  throw UserError(StrCat("cannot ", action, " ", path.string(), ": it is ", kind));
+}
 
 bool WriteAll(int fd, std::string_view contents) {
   while (!contents.empty()) {
@@ -50,73 +52,217 @@ bool WriteAll(int fd, std::string_view contents) {
   return true;
 }
 
-void SyncFolder(const std::filesystem::path& folder) {
-  const FileDescriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || fsync(fd.get()) != 0) FailIo("flush the folder", folder);
+// As the user would write it.
+fs::path PathOf(const Folder& folder, const std::string& name) {
+  return folder.path() == "." ? fs::path(name) : folder.path() / name;
+}
+
+// What the name itself is, not what it points to; empty if there is nothing.
+std::optional<mode_t> ModeOf(const Folder& folder, const std::string& name) {
+  struct stat info {};
+  if (fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return info.st_mode;
+  if (errno != ENOENT) FailIo("write", PathOf(folder, name));
+  return std::nullopt;
+}
+
+// Short whatever the file is called, so that a name can be as long as the system allows.
+std::string TemporaryName() {
+  static std::atomic<std::uint64_t> count{0};
+  return StrCat(kTemporaryStart, getpid(), "-", count++);
+}
+
+bool IsTemporaryName(std::string_view name) {
+  if (!name.starts_with(kTemporaryStart)) return false;
+  name.remove_prefix(kTemporaryStart.size());
+  const std::size_t dash = name.find('-');
+  const auto digits = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash != std::string_view::npos && digits(name.substr(0, dash)) &&
+         digits(name.substr(dash + 1));
+}
+
+std::pair<fs::path, std::string> Split(const fs::path& path) {
+  return {path.has_parent_path() ? path.parent_path() : ".", path.filename().string()};
 }
 
 }  // namespace
 
-void WriteFileAtomically(const std::filesystem::path& path, std::string_view contents) {
-  WriteFileAtomically(path, std::span(&contents, 1));
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
 }
 
-void WriteFileAtomically(const std::filesystem::path& path,
-                         std::span<const std::string_view> pieces) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
-  FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) FailIo("write", path);
-  try {
-    // mkstemp makes private files; a result should have the usual permissions
-    const mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(file.get(), 0666 & ~mask) != 0) FailIo("write", path);
-    for (const std::string_view piece : pieces) {
-      if (!WriteAll(file.get(), piece)) FailIo("write", path);
+bool FileDescriptor::Close() { return close(Release()) == 0; }
+
+Folder::Folder(const fs::path& path)
+    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (fd_.get() < 0) FailIo("open the folder", path);
+}
+
+Folder Folder::Make(const fs::path& below) const {
+  Folder at(path_, FileDescriptor(fcntl(fd(), F_DUPFD_CLOEXEC, 0)));
+  if (at.fd() < 0) FailIo("open the folder", path_);
+  for (const fs::path& part : below) {
+    if (part.empty() || part == ".") continue;
+    const fs::path path = at.path_ / part;
+    if (mkdirat(at.fd(), part.c_str(), 0777) == 0) {
+      // what is written into it is lost with it, should its name not reach the disk
+      if (fsync(at.fd()) != 0) FailIo("flush the folder", at.path_);
+    } else if (errno != EEXIST) {
+      FailIo("make", path);
     }
-    if (fsync(file.get()) != 0) FailIo("flush", path);
+    FileDescriptor next(
+        openat(at.fd(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (next.get() < 0) {
+      const std::optional<mode_t> mode = ModeOf(at, part.string());
+      if (mode && !S_ISDIR(*mode)) FailKind("write into", path, *mode);
+      FailIo("open the folder", path);
+    }
+    at = Folder(path, std::move(next));
+  }
+  return at;
+}
+
+void Folder::RequireWritable(const std::string& name, Existing existing) const {
+  const std::optional<mode_t> mode = ModeOf(*this, name);
+  if (mode && !S_ISREG(*mode)) FailKind("write", PathOf(*this, name), *mode);
+  if (mode && existing == Existing::kRefuse) {
+    throw UserError(StrCat(PathOf(*this, name).string(), " is there already; --force replaces it"));
+  }
+}
+
+void Folder::Write(const std::string& name, std::span<const std::string_view> pieces,
+                   Existing existing) const {
+  RequireWritable(name, existing);
+  const fs::path path = PathOf(*this, name);
+  const std::optional<mode_t> old = ModeOf(*this, name);
+  const mode_t mode = old ? *old & 0777 : 0666;
+  std::string temporary;
+  int fd = -1;
+  do {
+    temporary = TemporaryName();
+    fd = openat(this->fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EEXIST);
+  FileDescriptor file(fd);
+  if (fd < 0) FailIo("write", path);
+  try {
+    // what the mask took away from the mode that the old file had
+    if (old && fchmod(fd, mode) != 0) FailIo("write", path);
+    for (const std::string_view piece : pieces) {
+      if (!WriteAll(fd, piece)) FailIo("write", path);
+    }
+    if (fsync(fd) != 0) FailIo("flush", path);
     if (!file.Close()) FailIo("write", path);
-    if (rename(temporary.c_str(), path.c_str()) != 0) FailIo("write", path);
+    RequireWritable(name, existing);  // it may have come meanwhile
+    if (renameat(this->fd(), temporary.c_str(), this->fd(), name.c_str()) != 0) {
+      FailIo("write", path);
+    }
   } catch (...) {
-    unlink(temporary.c_str());
+    unlinkat(this->fd(), temporary.c_str(), 0);
     throw;
   }
-  SyncFolder(folder);
+  if (fsync(this->fd()) != 0) FailIo("flush the folder", path_);
 }
 
-void MakeFolder(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) throw UserError(StrCat("cannot make ", path.string(), ": ", error.message()));
-}
-
-AppendFile::AppendFile(const std::filesystem::path& path, std::uint64_t size)
-    : path_(path), fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)), size_(size) {
-  if (fd_ < 0) FailIo("write", path);
-  const off_t end = lseek(fd_, 0, SEEK_END);
-  const bool short_file = end >= 0 && static_cast<std::uint64_t>(end) < size;
-  if (end < 0 || short_file || ftruncate(fd_, static_cast<off_t>(size)) != 0 ||
-      lseek(fd_, static_cast<off_t>(size), SEEK_SET) < 0) {
+FileDescriptor Folder::OpenForUpdate(const std::string& name) const {
+  FileDescriptor file(
+      openat(fd(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (file.get() < 0) {
     const int cause = errno;
-    close(fd_);
+    RequireWritable(name, Existing::kReplace);  // says it better, if it is a link
     errno = cause;
-    if (short_file) {
-      throw UserError(StrCat(path.string(), " has ", end, " bytes where at least ", size,
-                             " were written: it was changed from outside"));
-    }
+    FailIo("write", PathOf(*this, name));
+  }
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) FailIo("write", PathOf(*this, name));
+  if (!S_ISREG(info.st_mode)) FailKind("write", PathOf(*this, name), info.st_mode);
+  return file;
+}
+
+bool Folder::IsSameFile(const std::string& name, int file) const {
+  struct stat named {};
+  struct stat open {};
+  return fstatat(fd(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(file, &open) == 0 &&
+         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+void Folder::Remove(const std::string& name) const {
+  if (unlinkat(fd(), name.c_str(), 0) != 0 && errno != ENOENT)
+    FailIo("remove", PathOf(*this, name));
+}
+
+void Folder::Rename(const std::string& from, const std::string& to) const {
+  if (renameat(fd(), from.c_str(), fd(), to.c_str()) != 0) FailIo("rename", PathOf(*this, from));
+}
+
+void Folder::RemoveTemporaries() const {
+  // reading a folder moves its descriptor, so it gets one of its own
+  FileDescriptor copy(openat(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(copy.get()), closedir);
+  if (entries == nullptr) FailIo("read the folder", path_);
+  copy.Release();
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(entries.get())) names.emplace_back(entry->d_name);
+  for (const std::string& name : names) {
+    if (!IsTemporaryName(name)) continue;
+    const std::optional<mode_t> mode = ModeOf(*this, name);
+    if (mode && S_ISREG(*mode)) Remove(name);
+  }
+}
+
+void WriteFileAtomically(const fs::path& path, std::string_view contents, Existing existing) {
+  WriteFileAtomically(path, std::span(&contents, 1), existing);
+}
+
+void WriteFileAtomically(const fs::path& path, std::span<const std::string_view> pieces,
+                         Existing existing) {
+  const auto [folder, name] = Split(path);
+  Folder(folder).Write(name, pieces, existing);
+}
+
+void RequireWritable(const fs::path& path, Existing existing) {
+  const auto [folder, name] = Split(path);
+  if (fs::is_directory(folder)) Folder(folder).RequireWritable(name, existing);
+}
+
+void MakeFolder(const fs::path& path) {
+  fs::path there = fs::absolute(path).lexically_normal();
+  fs::path below;
+  std::error_code error;
+  while (!fs::exists(there, error) && there.has_relative_path()) {
+    below = below.empty() ? there.filename() : there.filename() / below;
+    there = there.parent_path();
+  }
+  try {
+    Folder(there).Make(below);
+  } catch (const StorageError&) {
+    throw;
+  } catch (const UserError& problem) {
+    throw UserError(StrCat("cannot make ", path.string(), ": ", problem.what()));
+  }
+}
+
+AppendFile::AppendFile(const fs::path& path, std::uint64_t size)
+    : path_(path), file_(Folder(Split(path).first).OpenForUpdate(Split(path).second)), size_(size) {
+  const int fd = file_.get();
+  const off_t end = lseek(fd, 0, SEEK_END);
+  if (end >= 0 && static_cast<std::uint64_t>(end) < size) {
+    throw UserError(StrCat(path.string(), " has ", end, " bytes where at least ", size,
+                           " were written: it was changed from outside"));
+  }
+  if (end < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0 ||
+      lseek(fd, static_cast<off_t>(size), SEEK_SET) < 0) {
     FailIo("write", path);
   }
 }
 
-AppendFile::~AppendFile() { close(fd_); }
-
 void AppendFile::Append(std::string_view bytes) {
-  if (!WriteAll(fd_, bytes)) {
+  const int fd = file_.get();
+  if (!WriteAll(fd, bytes)) {
     const int cause = errno;
     // half a line must not stay; if even this fails, the next opening cuts it
-    if (ftruncate(fd_, static_cast<off_t>(size_)) == 0) {
-      lseek(fd_, static_cast<off_t>(size_), SEEK_SET);
+    if (ftruncate(fd, static_cast<off_t>(size_)) == 0) {
+      lseek(fd, static_cast<off_t>(size_), SEEK_SET);
     }
     errno = cause;
     FailIo("write", path_);
@@ -125,26 +271,54 @@ void AppendFile::Append(std::string_view bytes) {
 }
 
 void AppendFile::Sync() {
-  if (fsync(fd_) != 0) FailIo("flush", path_);
+  if (fsync(file_.get()) != 0) FailIo("flush", path_);
 }
 
-std::string ReadWholeFile(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) FailIo("read", path);
-  std::string contents;
-  constexpr std::size_t kChunk = 1 << 20;
-  for (;;) {
-    const std::size_t old_size = contents.size();
-    contents.resize(old_size + kChunk);
-    const ssize_t count = read(file.get(), contents.data() + old_size, kChunk);
-    if (count < 0 && errno != EINTR) FailIo("read", path);
-    contents.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (contents.size() > max_bytes) {
-      throw UserError(
-          StrCat("cannot read ", path.string(), ": it has more than ", max_bytes, " bytes"));
-    }
-    if (count == 0) return contents;
+// Without waiting for the other end of a pipe.
+InputFile::InputFile(const fs::path& path)
+    : path_(path), file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+  struct stat info {};
+  if (file_.get() < 0 || fstat(file_.get(), &info) != 0) FailIo("read", path);
+  if (!S_ISREG(info.st_mode)) FailKind("read", path, info.st_mode);
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
+
+std::size_t InputFile::Read(std::span<std::byte> most) {
+  std::size_t done = 0;
+  while (done < most.size()) {
+    const ssize_t count = read(file_.get(), most.data() + done, most.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) FailIo("read", path_);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
   }
+  return done;
+}
+
+void InputFile::ReadAll(std::span<std::byte> bytes) {
+  if (Read(bytes) != bytes.size()) throw UserError(StrCat(path_.string(), ": the file is cut off"));
+}
+
+std::string ReadWholeFile(const fs::path& path, std::uintmax_t max_bytes) {
+  InputFile file(path);
+  const auto require = [&](std::uintmax_t size) {
+    if (size <= max_bytes) return;
+    throw UserError(
+        StrCat("cannot read ", path.string(), ": it has more than ", max_bytes, " bytes"));
+  };
+  require(file.size());
+  RequireMemory(file.size(), path.string());
+  // files of the system say that they are empty, others may grow: to the end, whatever was said
+  std::string contents(static_cast<std::size_t>(file.size()) + 1, '\0');
+  std::size_t size = 0;
+  for (;;) {
+    size += file.Read(std::as_writable_bytes(std::span(contents)).subspan(size));
+    require(size);
+    if (size < contents.size()) break;
+    contents.resize(2 * contents.size() + 4096);
+  }
+  contents.resize(size);
+  return contents;
 }
 
 }  // namespace msrl

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "msrl/core/check.h"
-#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 
@@ -38,8 +37,8 @@ std::string EncodeNpy(std::span<const std::int64_t> shape, std::span<const doubl
 }
 
 void WriteNpy(const std::filesystem::path& path, std::span<const std::int64_t> shape,
-              std::span<const double> values) {
-  WriteFileAtomically(path, EncodeNpy(shape, values));
+              std::span<const double> values, Existing existing) {
+  WriteFileAtomically(path, EncodeNpy(shape, values), existing);
 }
 
 }  // namespace msrl

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <set>
 #include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/files/checksum.h"
+#include "msrl/files/memory.h"
 
 namespace msrl {
 namespace {
@@ -80,6 +80,7 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& value) override {
     if (depth_ == 2 && in_metadata_) {
       if (!metadata.emplace(field_, value).second) Fail("a metadata key appears twice");
+      RequireFewer(metadata.size());
       return true;
     }
     if (depth_ != 2 || field_ != "dtype") Fail("text where none is expected");
@@ -106,6 +107,7 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
       in_metadata_ = value == "__metadata__";
       if (in_metadata_ && std::exchange(has_metadata_, true)) Fail("__metadata__ appears twice");
       if (!in_metadata_) tensors.emplace_back().info.name = value;
+      RequireFewer(tensors.size());
     } else if (!in_metadata_ && value != "dtype" && value != "shape" && value != "data_offsets") {
       Fail(StrCat("unknown key '", Shown(value), "' in the header"));
     }
@@ -157,6 +159,11 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   std::map<std::string, std::string> metadata;
 
  private:
+  void RequireFewer(std::size_t count) const {
+    if (count <= TensorFile::kMaxEntries) return;
+    Fail(StrCat("the header has more than ", TensorFile::kMaxEntries, " entries"));
+  }
+
   std::string source_;
   std::string field_;
   int depth_ = 0;
@@ -164,20 +171,6 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   bool has_metadata_ = false;
   bool in_array_ = false;
 };
-
-void VerifyChecksum(std::span<const std::byte> bytes, const std::string& stored,
-                    const HeaderSax& sax) {
-  const std::string_view header = AsText(bytes).substr(kSizeBytes);
-  if (!header.starts_with(kHeaderStart) || header.substr(kHeaderStart.size(), kDigits) != stored) {
-    sax.Fail("the checksum is not where it belongs");
-  }
-  const std::size_t at = kSizeBytes + kHeaderStart.size();
-  Xxh64 hash;
-  hash.Add(bytes.first(at));
-  hash.Add(std::as_bytes(std::span(kBlank)));
-  hash.Add(bytes.subspan(at + kDigits));
-  if (Hex(hash.Digest()) != stored) sax.Fail("damaged, the checksum is wrong");
-}
 
 }  // namespace
 
@@ -280,78 +273,161 @@ void TensorFileBuilder::Write(const std::filesystem::path& path) const {
   WriteFileAtomically(path, Pieces(header));
 }
 
-TensorFile TensorFile::Parse(std::span<const std::byte> bytes, std::string_view source) {
-  HeaderSax sax(source);
-  if (bytes.size() < kSizeBytes) sax.Fail(StrCat("it has only ", bytes.size(), " bytes"));
-  std::uint64_t header_size = 0;
-  std::memcpy(&header_size, bytes.data(), kSizeBytes);
-  if (header_size > kMaxHeaderBytes || header_size > bytes.size() - kSizeBytes) {
-    sax.Fail(StrCat("a header of ", header_size, " bytes does not fit"));
-  }
-  const std::string_view header =
-      AsText(bytes).substr(kSizeBytes, static_cast<std::size_t>(header_size));
-  if (!header.starts_with('{')) sax.Fail("the header does not begin with {");
-  nlohmann::json::sax_parse(header.begin(), header.end(), &sax);
-  const std::span<const std::byte> data =
-      bytes.subspan(kSizeBytes + static_cast<std::size_t>(header_size));
+void TensorFileBuilder::Write(const Folder& folder, const std::string& name) const {
+  std::string header;
+  folder.Write(name, Pieces(header));
+}
 
-  // one after the other without holes, to the last byte
-  std::vector<ParsedTensor>& parsed = sax.tensors;
-  std::stable_sort(parsed.begin(), parsed.end(), [](const auto& a, const auto& b) {
+// What is known of a file before its data: that all tensors lie in it, one after the other.
+struct TensorFile::Header {
+  // The first byte of the data. `bytes` are the beginning of a file of `file_size` bytes: here its
+  // first eight or more, for the constructor all of its header or more.
+  static std::uint64_t EndOf(std::span<const std::byte> bytes, std::uint64_t file_size,
+                             std::string_view source);
+  Header(std::span<const std::byte> bytes, std::uint64_t file_size, std::string_view source);
+  // Leaves the file at the first byte of its data.
+  static Header ReadFrom(InputFile& file, std::string_view source);
+
+  std::vector<ParsedTensor> tensors;  // in the order of their data
+  std::map<std::string, std::string> metadata;
+  std::string checksum;  // empty if there is none
+  Xxh64 hash;            // of the header, as far as the checksum is concerned
+  std::size_t words = 0;
+};
+
+std::uint64_t TensorFile::Header::EndOf(std::span<const std::byte> bytes, std::uint64_t file_size,
+                                        std::string_view source) {
+  const HeaderSax sax(source);
+  if (bytes.size() < kSizeBytes) sax.Fail(StrCat("it has only ", bytes.size(), " bytes"));
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), kSizeBytes);
+  if (size > kMaxHeaderBytes || size > file_size - kSizeBytes) {
+    sax.Fail(StrCat("a header of ", size, " bytes does not fit"));
+  }
+  return kSizeBytes + size;
+}
+
+TensorFile::Header::Header(std::span<const std::byte> bytes, std::uint64_t file_size,
+                           std::string_view source) {
+  HeaderSax sax(source);
+  const auto header_end = static_cast<std::size_t>(EndOf(bytes, file_size, source));
+  bytes = bytes.first(header_end);
+  const std::uint64_t data_size = file_size - header_end;
+  const std::string_view text = AsText(bytes).substr(kSizeBytes);
+  if (!text.starts_with('{')) sax.Fail("the header does not begin with {");
+  nlohmann::json::sax_parse(text.begin(), text.end(), &sax);
+
+  tensors = std::move(sax.tensors);
+  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.offsets[0], a.offsets[1]) < std::pair(b.offsets[0], b.offsets[1]);
   });
+  std::set<std::string_view> names;
   std::uint64_t expected = 0;
-  std::size_t word_count = 0;
-  for (const ParsedTensor& tensor : parsed) {
+  for (const ParsedTensor& tensor : tensors) {
     const std::string name = HeaderSax::Shown(tensor.info.name);
     const std::uint64_t begin = tensor.offsets[0];
     const std::uint64_t end = tensor.offsets[1];
-    if (begin != expected || end < begin || end > data.size()) {
+    if (begin != expected || end < begin || end > data_size) {
       sax.Fail(StrCat("tensor '", name, "' is at [", begin, ", ", end, ") where ", expected,
-                      " is the next byte of ", data.size()));
+                      " is the next byte of ", data_size));
     }
     std::uint64_t size = 0;
     if (!ByteCount(tensor.info.type, tensor.info.shape, size) || size != end - begin) {
       sax.Fail(StrCat("tensor '", name, "' of shape ", ShapeText(tensor.info.shape), " has ",
                       end - begin, " bytes"));
     }
+    if (!names.insert(tensor.info.name).second) {
+      sax.Fail(StrCat("two tensors are named '", name, "'"));
+    }
     expected = end;
-    word_count += static_cast<std::size_t>((size + 7) / 8);
+    words += static_cast<std::size_t>((size + 7) / 8);
   }
-  if (expected != data.size()) {
-    sax.Fail(StrCat("it has ", data.size(), " bytes of data, its tensors ", expected));
+  if (expected != data_size) {
+    sax.Fail(StrCat("it has ", data_size, " bytes of data, its tensors ", expected));
   }
 
-  TensorFile file;
-  const auto checksum = sax.metadata.find(std::string(kChecksumKey));
-  if (checksum != sax.metadata.end()) {
-    VerifyChecksum(bytes, checksum->second, sax);
-    file.has_checksum_ = true;
-    sax.metadata.erase(checksum);
+  metadata = std::move(sax.metadata);
+  const auto stored = metadata.find(std::string(kChecksumKey));
+  if (stored == metadata.end()) return;
+  checksum = stored->second;
+  metadata.erase(stored);
+  if (!text.starts_with(kHeaderStart) || text.substr(kHeaderStart.size(), kDigits) != checksum) {
+    sax.Fail("the checksum is not where it belongs");
   }
-  file.source_ = source;
-  file.metadata_ = std::move(sax.metadata);
-  std::sort(parsed.begin(), parsed.end(),
-            [](const auto& a, const auto& b) { return a.info.name < b.info.name; });
-  file.words_.resize(word_count);
+  const std::size_t at = kSizeBytes + kHeaderStart.size();
+  hash.Add(bytes.first(at));
+  hash.Add(std::as_bytes(std::span(kBlank)));
+  hash.Add(bytes.subspan(at + kDigits));
+}
+
+TensorFile::Header TensorFile::Header::ReadFrom(InputFile& file, std::string_view source) {
+  std::vector<std::byte> bytes(kSizeBytes);
+  bytes.resize(file.Read(bytes));
+  bytes.resize(static_cast<std::size_t>(EndOf(bytes, file.size(), source)));
+  file.ReadAll(std::span(bytes).subspan(kSizeBytes));
+  return {bytes, file.size(), source};
+}
+
+TensorFile::TensorFile(const Header& header, std::string_view source)
+    : source_(source), metadata_(header.metadata), has_checksum_(!header.checksum.empty()) {
+  std::vector<std::pair<const TensorInfo*, std::size_t>> order;  // with the first word
   std::size_t word = 0;
-  for (ParsedTensor& tensor : parsed) {
-    if (!file.tensors_.empty() && file.tensors_.back().name == tensor.info.name) {
-      sax.Fail(StrCat("two tensors are named '", HeaderSax::Shown(tensor.info.name), "'"));
-    }
-    const auto begin = static_cast<std::size_t>(tensor.offsets[0]);
-    const auto size = static_cast<std::size_t>(tensor.offsets[1]) - begin;
-    if (size > 0) std::memcpy(file.words_.data() + word, data.data() + begin, size);
-    file.tensors_.push_back(std::move(tensor.info));
-    file.first_word_.push_back(word);
-    word += (size + 7) / 8;
+  for (const ParsedTensor& tensor : header.tensors) {
+    order.emplace_back(&tensor.info, word);
+    word += static_cast<std::size_t>((tensor.offsets[1] - tensor.offsets[0] + 7) / 8);
   }
+  std::sort(order.begin(), order.end(),
+            [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
+  for (const auto& [info, first] : order) {
+    tensors_.push_back(*info);
+    first_word_.push_back(first);
+  }
+}
+
+void TensorFile::TakeData(const Header& header,
+                          const std::function<void(std::span<std::byte>)>& next) {
+  words_.resize(header.words);
+  std::span<std::byte> left = std::as_writable_bytes(std::span(words_));
+  Xxh64 hash = header.hash;
+  for (const ParsedTensor& tensor : header.tensors) {
+    const auto size = static_cast<std::size_t>(tensor.offsets[1] - tensor.offsets[0]);
+    next(left.first(size));
+    if (has_checksum_) hash.Add(left.first(size));
+    left = left.subspan((size + 7) / 8 * 8);
+  }
+  if (has_checksum_ && Hex(hash.Digest()) != header.checksum) {
+    HeaderSax(source_).Fail("damaged, the checksum is wrong");
+  }
+}
+
+TensorFile TensorFile::Parse(std::span<const std::byte> bytes, std::string_view source) {
+  const Header header(bytes, bytes.size(), source);
+  TensorFile file(header, source);
+  std::span<const std::byte> data =
+      bytes.subspan(static_cast<std::size_t>(Header::EndOf(bytes, bytes.size(), source)));
+  file.TakeData(header, [&data](std::span<std::byte> tensor) {
+    std::copy_n(data.begin(), tensor.size(), tensor.begin());
+    data = data.subspan(tensor.size());
+  });
   return file;
 }
 
+TensorFile TensorFile::ReadHeader(const std::filesystem::path& path) {
+  InputFile file(path);
+  return {Header::ReadFrom(file, path.string()), path.string()};
+}
+
 TensorFile TensorFile::Read(const std::filesystem::path& path) {
-  const std::string contents = ReadWholeFile(path, kMaxFileBytes);
-  return Parse(std::as_bytes(std::span(contents)), path.string());
+  InputFile input(path);
+  if (input.size() > kMaxFileBytes) {
+    throw UserError(StrCat("cannot read ", path.string(), ": it has ", input.size(),
+                           " bytes, more than ", kMaxFileBytes));
+  }
+  const Header header = Header::ReadFrom(input, path.string());
+  TensorFile file(header, path.string());
+  RequireMemory(8 * header.words, path.string());
+  file.TakeData(header, [&input](std::span<std::byte> tensor) { input.ReadAll(tensor); });
+  return file;
 }
 
 const TensorInfo* TensorFile::Find(std::string_view name) const {

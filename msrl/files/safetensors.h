@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 #include <vector>
 
 namespace msrl {
+
+class Folder;
 
 enum class TensorType { kU8, kI64, kF32, kF64 };
 using Shape = std::vector<std::int64_t>;
@@ -41,6 +44,7 @@ class TensorFileBuilder {
   // Both add the checksum of the whole file to its metadata.
   std::string Encode() const;
   void Write(const std::filesystem::path& path) const;
+  void Write(const Folder& folder, const std::string& name) const;
 
  private:
   struct Entry {
@@ -78,18 +82,25 @@ struct TensorInfo {
 // UserError.
 class TensorFile {
  public:
-  static constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+  // The header is read into many small objects; these keep a hostile one below 100 ms and 64 MB.
+  static constexpr std::uint64_t kMaxHeaderBytes = 8'000'000;
+  static constexpr std::size_t kMaxEntries = 50'000;
   static constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 36;
 
   // `source` is what errors call the bytes.
   static TensorFile Parse(std::span<const std::byte> bytes, std::string_view source);
+  // Data is only read, and memory only taken, if the header fits the size of the file. MemoryError
+  // if there is not enough.
   static TensorFile Read(const std::filesystem::path& path);
+  // Without the data, whatever its size: for callers that can refuse a file by its metadata and
+  // tensors(). No values can be asked for, and the checksum is not checked.
+  static TensorFile ReadHeader(const std::filesystem::path& path);
 
   const std::string& source() const { return source_; }
   // Sorted by name.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Whether the file has a checksum; it was then right.
+  // Whether the file has a checksum; it was then right, if there is data.
   bool has_checksum() const { return has_checksum_; }
 
   // Null if there is none of that name.
@@ -101,6 +112,10 @@ class TensorFile {
   std::span<const std::uint8_t> U8(std::string_view name, const Shape& shape) const;
 
  private:
+  struct Header;
+  TensorFile(const Header& header, std::string_view source);
+  // `next` fills in the bytes of one tensor after the other, in the order of the file.
+  void TakeData(const Header& header, const std::function<void(std::span<std::byte>)>& next);
   std::span<const std::byte> Require(std::string_view name, TensorType type,
                                      const Shape& shape) const;
 

@@ -1,22 +1,26 @@
 #include "msrl/files/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "msrl/core/rng.h"
 #include "msrl/files/state.h"
+#include "msrl/testing/cheap_refusal.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
+using ::msrl::testing::CheapRefusal;
 using ::msrl::testing::UserErrorText;
 
 TensorFile Parse(std::string_view bytes) {
@@ -156,6 +160,74 @@ TEST(Safetensors, FileRoundTrip) {
   builder.Write(path);
   EXPECT_EQ(TensorFile::Read(path).F32("v", {3})[2], 3.0f);
   std::filesystem::remove(path);
+}
+
+class HostileTensorFile : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+  // The error of reading the file, which must come without its data being read.
+  std::string Refused() const {
+    return CheapRefusal([this] { TensorFile::Read(path_); });
+  }
+  void Write(const std::string& contents, off_t size = 0) const {
+    std::ofstream(path_, std::ios::binary) << contents;
+    if (size > 0) {
+      ASSERT_EQ(truncate(path_.c_str(), size), 0);
+    }
+  }
+  const std::filesystem::path path_ = std::filesystem::temp_directory_path() /
+                                      ("msrl_hostile_" + std::to_string(getpid()) + ".safetensors");
+};
+
+TEST_F(HostileTensorFile, ASparseGiantIsRefusedByItsHeader) {
+  Write("", off_t{30} << 30);
+  EXPECT_NE(Refused().find("does not begin with {"), std::string::npos);
+  Write(Foreign(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", ""), off_t{30} << 30);
+  EXPECT_NE(Refused().find("its tensors 4"), std::string::npos);
+  Write("", off_t{1} << 40);
+  EXPECT_NE(Refused().find("more than"), std::string::npos);
+}
+
+TEST_F(HostileTensorFile, OneThatFitsItsHeaderNeedsTheMemory) {
+  const std::string header =
+      R"({"a":{"dtype":"U8","shape":[60000000000],"data_offsets":[0,60000000000]}})";
+  Write(Foreign(header, ""), static_cast<off_t>(8 + header.size()) + 60'000'000'000);
+  EXPECT_NE(Refused().find("needs 60.0 GB of memory"), std::string::npos);
+  const TensorFile read = TensorFile::ReadHeader(path_);
+  EXPECT_EQ(read.tensors().at(0).shape, Shape{60'000'000'000});
+}
+
+TEST_F(HostileTensorFile, TooManyTensorsAreRefusedWhileTheyAreCounted) {
+  const auto header = [](int count) {
+    std::string text = "{";
+    for (int i = 0; i < count; ++i) {
+      text += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
+              R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+    }
+    return text + "}";
+  };
+  Write(Foreign(header(1'500'000), ""));
+  EXPECT_NE(Refused().find("does not fit"), std::string::npos);
+  Write(Foreign(header(100'000), ""));
+  EXPECT_NE(Refused().find("more than 50000 entries"), std::string::npos);
+  Write(Foreign(header(50'000), ""));
+  EXPECT_EQ(TensorFile::Read(path_).tensors().size(), 50'000U);
+  std::string metadata = R"({"__metadata__":{)";
+  for (int i = 0; i < 100'000; ++i) {
+    metadata += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":"")";
+  }
+  Write(Foreign(metadata + "}}", ""));
+  EXPECT_NE(Refused().find("more than 50000 entries"), std::string::npos);
+}
+
+TEST_F(HostileTensorFile, WhatEndsTooEarlyOrIsNoFileIsRefused) {
+  Write(Foreign(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", "abc"));
+  EXPECT_NE(Refused().find("is at [0, 4)"), std::string::npos);
+  Write("1234567");
+  EXPECT_NE(Refused().find("only 7 bytes"), std::string::npos);
+  std::filesystem::remove(path_);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_NE(Refused().find("it is a pipe"), std::string::npos);
 }
 
 // One of each.

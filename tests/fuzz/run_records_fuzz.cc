@@ -60,6 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 5:
         msrl::report::ParseTransferFigures(text, "input");
+        msrl::report::ParseSimulatorSteps(text, "input");
         break;
       case 6: {
         for (const auto& run : msrl::PlanFromJson(text, "input").runs) {
