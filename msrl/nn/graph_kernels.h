@@ -101,6 +101,15 @@ struct GraphKernels {
   void (*softmax)(ConstMatrixView x, int group, bool log, MatrixView y);
   void (*softmax_backward)(ConstMatrixView y, int group, bool log, ConstMatrixView d_y,
                            MatrixView d_x, bool add);
+  // Of every `group` consecutive rows: log_sum = log sum_i exp(x_i) and, if there are points,
+  // mean = sum_i points_i softmax(x)_i. The points are symmetric about zero: equal numbers have the
+  // mean zero exactly.
+  void (*softmax_mean)(ConstMatrixView x, int group, const float* points, MatrixView log_sum,
+                       MatrixView mean);
+  // d_x = or += d softmax(x)_i (points_i - mean), without points d softmax(x)_i.
+  void (*softmax_mean_backward)(ConstMatrixView x, int group, const float* points,
+                                ConstMatrixView log_sum, ConstMatrixView mean, ConstMatrixView d,
+                                MatrixView d_x, bool add);
   // y = (x - mean) / sqrt(variance + epsilon) * scale + shift over each column, without the mean if
   // not `centre`; scale and shift may be null. Keeps mean and 1 / std, two numbers per column.
   void (*normalise)(bool centre, float epsilon, ConstMatrixView x, const float* scale,

@@ -24,12 +24,6 @@ inline Vec Softplus(Vec x) { return Max(x, Vec{}) + Log(1.0F + Exp(-Abs(x))); }
 inline Vec Sign(Vec x) {
   return Select(x > 0.0F, Splat(1.0F), Select(x < 0.0F, Splat(-1.0F), Vec{}));
 }
-// tanh(softplus(x))
-inline Vec TanhSoftplus(Vec x) {
-  const Vec e = Exp(Min(x, Splat(20.0F)));
-  const Vec n = e * (e + 2.0F);
-  return n / (n + 2.0F);
-}
 
 // ---- one operand ----
 
@@ -60,7 +54,7 @@ void UnaryForward(UnaryFunction u, ConstMatrixView x, MatrixView y) {
     case Unary::kElu:
       return MapMatrix(x, y, [](Vec v) { return Select(v > 0.0F, v, Exp(v) - 1.0F); });
     case Unary::kMish:
-      return MapMatrix(x, y, [](Vec v) { return v * TanhSoftplus(v); });
+      return MapMatrix(x, y, [](Vec v) { return Mish(v); });
     case Unary::kSoftplus:
       return MapMatrix(x, y, [](Vec v) { return Softplus(v); });
     case Unary::kExp:
@@ -127,10 +121,7 @@ void UnaryBackward(UnaryFunction u, ConstMatrixView x, ConstMatrixView y, ConstM
       return BackMatrix(y, d_y, d_x, add,
                         [](Vec h, Vec g) { return Select(h > 0.0F, g, g * (h + 1.0F)); });
     case Unary::kMish:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) {
-        const Vec t = TanhSoftplus(v);
-        return g * (t + v * (1.0F - t * t) * Sigmoid(v));
-      });
+      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g * MishSlope(v); });
     case Unary::kSoftplus:
       return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g * Sigmoid(v); });
     case Unary::kExp:
@@ -359,6 +350,65 @@ void SoftmaxBackward(ConstMatrixView y, int group, bool log, ConstMatrixView d_y
   }
 }
 
+void SoftmaxMean(ConstMatrixView x, int group, const float* points, MatrixView log_sum,
+                 MatrixView mean) {
+  const int half = group / 2;
+  for (int c = 0; c < x.columns; ++c) {
+    for (int i = 0; i * group < x.rows; ++i) {
+      // from the middle outwards, point by point with its mirror image
+      const float* const lower = x.Column(c) + i * group;
+      const float* const upper = lower + group - half;
+      const float* const upper_points = points == nullptr ? nullptr : points + group - half;
+      const float most = MaxOf(lower, group);
+      Vec total{};
+      Vec dot{};
+      int j = 0;
+      for (; j + kLanes <= half; j += kLanes) {
+        const Vec up = Exp(Load(upper + j) - most);
+        const Vec down = Exp(Reverse(Load(lower + half - j - kLanes)) - most);
+        total += up + down;
+        if (points != nullptr) dot = Fma(Load(upper_points + j), up - down, dot);
+      }
+      if (j < half) {
+        // what is missing counts nothing
+        Vec up = Splat(most - 200.0F);
+        Vec down = up;
+        for (int k = 0; k < half - j; ++k) {
+          up[k] = upper[j + k];
+          down[k] = lower[half - 1 - j - k];
+        }
+        up = Exp(up - most);
+        down = Exp(down - most);
+        total += up + down;
+        if (points != nullptr) dot = Fma(LoadFirst(upper_points + j, half - j), up - down, dot);
+      }
+      const float middle = group % 2 == 0 ? 0.0F : First(Exp(Splat(lower[half] - most)));
+      const float sum = Sum(total) + middle;
+      log_sum.Column(c)[i] = most + First(Log(Splat(sum)));
+      if (points != nullptr) mean.Column(c)[i] = Sum(dot) / sum;
+    }
+  }
+}
+
+void SoftmaxMeanBack(ConstMatrixView x, int group, const float* points, ConstMatrixView log_sum,
+                     ConstMatrixView mean, ConstMatrixView d, MatrixView d_x, bool add) {
+  for (int c = 0; c < x.columns; ++c) {
+    for (int i = 0; i * group < x.rows; ++i) {
+      const Vec shift = Splat(log_sum.Column(c)[i]);
+      const Vec factor = Splat(d.Column(c)[i]);
+      const ConstMatrixView from(x.Column(c) + i * group, group, 1, group);
+      const MatrixView out{d_x.Column(c) + i * group, group, 1, group};
+      if (points == nullptr) {
+        BackMatrix(from, from, out, add, [=](Vec v, Vec) { return factor * Exp(v - shift); });
+      } else {
+        const Vec centre = Splat(mean.Column(c)[i]);
+        BackMatrix(from, {points, group, 1, group}, out, add,
+                   [=](Vec v, Vec b) { return factor * Exp(v - shift) * (b - centre); });
+      }
+    }
+  }
+}
+
 void Normalise(bool centre, float epsilon, ConstMatrixView x, const float* scale,
                const float* shift, float* moments, MatrixView y) {
   const int n = x.rows;
@@ -450,16 +500,6 @@ inline void ForParts(int n, const F& f) {
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) f(i, kLanes);
   if (i < n) f(i, n - i);
-}
-inline Vec LoadPart(const float* p, int count) {
-  return count == kLanes ? Load(p) : LoadFirst(p, count);
-}
-inline void StorePart(float* p, Vec v, int count) {
-  if (count == kLanes) {
-    Store(p, v);
-  } else {
-    StoreFirst(p, v, count);
-  }
 }
 
 void GruForward(const GruArgs& g) {
@@ -694,6 +734,7 @@ constexpr Kernels MakeKernels(const char* name) {
           Activate,
           ActivateBackward,
           Adam,
+          LaProp,
           Polyak,
           SumOfSquares,
           ExpAll,
@@ -701,8 +742,8 @@ constexpr Kernels MakeKernels(const char* name) {
           TanhAll,
           Normals,
           {UnaryForward, UnaryBackward, BinaryForward, BinaryBackward, Softmax, SoftmaxBackward,
-           Normalise, NormaliseBack, GruForward, GruBackward, Attention, AttentionBackward, Reduce,
-           Expand}};
+           SoftmaxMean, SoftmaxMeanBack, Normalise, NormaliseBack, GruForward, GruBackward,
+           Attention, AttentionBackward, Reduce, Expand}};
 }
 
 }  // namespace

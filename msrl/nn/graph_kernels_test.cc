@@ -64,6 +64,20 @@ TEST(GraphKernelsTest, BothKindsAgree) {
     agree([&](const auto& k,
               MatrixView y) { k.softmax_backward(view(a), 7, flag, view(d), y, true); },
           "softmax backward");
+    std::vector<float> points(7);
+    for (int i = 0; i < 7; ++i) points[static_cast<std::size_t>(i)] = static_cast<float>(i - 3);
+    agree(
+        [&](const auto& k, MatrixView y) {
+          k.softmax_mean(view(a), 7, points.data(), {y.data, 3, kColumns, kRows},
+                         {y.data + 3, 3, kColumns, kRows});
+        },
+        "softmax mean");
+    agree(
+        [&](const auto& k, MatrixView y) {
+          k.softmax_mean_backward(view(a), 7, flag ? points.data() : nullptr, view(b), view(d),
+                                  view(a), y, true);
+        },
+        "softmax mean backward");
     std::vector<float> moments(2 * kColumns);
     agree(
         [&](const auto& k, MatrixView y) {

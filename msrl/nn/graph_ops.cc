@@ -149,15 +149,89 @@ void LinearOp::Backward(GraphState& g) {
   if (d_x.data != nullptr) ProductBackward(g.Value(inputs[1]), d_y, d_x, add_x);
 }
 
+namespace {
+
+// All values of the owner, as this use sees them.
+std::span<const float> ValuesOf(const MlpParameters& network, ParameterUse use) {
+  if (use == ParameterUse::kTarget) return network.owner->target();
+  return network.owner->values();
+}
+
+// Where the gradients of some consecutive tensors go, nothing if they are not trained.
+void GradientsInto(const MlpParameters& network, ParameterUse use, std::size_t first_tensor,
+                   std::size_t tensors, std::size_t offset, std::size_t size,
+                   MlpFunction::Gradients& to) {
+  if (use != ParameterUse::kTrained) return;
+  to.add_parameters = network.owner->StartGradients(first_tensor, tensors);
+  to.parameters = {network.owner->gradient_data() + offset, size};
+}
+
+// Runs the backward pass with the gradient of the input if it is wanted.
+void BackwardThrough(const MlpFunction& f, std::span<const float> values,
+                     const ConstMatrixView& d_y, MlpTape& tape, const GraphState::Target& d_x,
+                     MlpFunction::Gradients& to) {
+  const ConstStridedMap d_output(d_y.data, d_y.rows, d_y.columns, Eigen::OuterStride<>(d_y.stride));
+  if (d_x.to.data == nullptr) {
+    f.Backward(values, d_output, tape, to);
+    return;
+  }
+  MatrixRef d_input = AsMap(d_x.to);
+  to.d_input = &d_input;
+  to.add_input = d_x.add;
+  f.Backward(values, d_output, tape, to);
+}
+
+}  // namespace
+
+template <typename F>
+void BlockLinearOp::ForBlocks(GraphState& g, const F& f) const {
+  const int rows = g.Value(output).rows / (blocks_ * parts_);
+  const int x_rows = g.Value(inputs[0]).rows / blocks_;
+  for (int i = 0; i < blocks_ * parts_; ++i) f(i * rows, rows, i % blocks_ * x_rows, x_rows);
+}
+
+void BlockLinearOp::Forward(GraphState& g) {
+  const MatrixView x = g.Value(inputs[0]);
+  const MatrixView weight = g.Value(inputs[1]);
+  const float* const bias = inputs.size() > 2 ? g.Value(inputs[2]).data : nullptr;
+  const MatrixView y = g.Value(output);
+  ForBlocks(g, [&](int row, int rows, int x_row, int x_rows) {
+    Product(Rows(weight, row, rows), Rows(x, x_row, x_rows), bias == nullptr ? bias : bias + row,
+            Rows(y, row, rows));
+  });
+}
+
+void BlockLinearOp::Backward(GraphState& g) {
+  const MatrixView x = g.Value(inputs[0]);
+  const MatrixView weight = g.Value(inputs[1]);
+  const ConstMatrixView d_y = g.Gradient(output);
+  const auto [d_weight, add_weight] = g.Into(inputs[1]);
+  if (d_weight.data != nullptr) {
+    ForBlocks(g, [&, to = d_weight, add = add_weight](int row, int rows, int x_row, int x_rows) {
+      WeightGradient(Rows(d_y, row, rows), Rows(x, x_row, x_rows), Rows(to, row, rows), add,
+                     nullptr);
+    });
+  }
+  if (inputs.size() > 2 && g.Wants(inputs[2])) {
+    K().reduce(d_y, 1.0F, {g.scratch(), d_y.rows, 1, d_y.rows});
+    AddVector(g.scratch(), g.AddTo(inputs[2]));
+  }
+  const auto [d_x, add_x] = g.Into(inputs[0]);
+  if (d_x.data != nullptr) {
+    ForBlocks(g, [&, to = d_x, add = add_x](int row, int rows, int x_row, int x_rows) {
+      ProductBackward(Rows(weight, row, rows), Rows(d_y, row, rows), Rows(to, x_row, x_rows),
+                      add || row >= blocks_ * rows);
+    });
+  }
+}
+
 MlpOp::MlpOp(const MlpParameters& network, ParameterUse use, int batch)
     : network_(network),
       use_(use),
       tape_(std::make_unique<MlpTape>(network.function->spec(), batch)) {}
 
 std::span<const float> MlpOp::Values() const {
-  const std::span<const float> all =
-      use_ == ParameterUse::kTarget ? network_.owner->target() : network_.owner->values();
-  return all.subspan(network_.offset, network_.function->parameter_count());
+  return ValuesOf(network_, use_).subspan(network_.offset, network_.function->parameter_count());
 }
 
 void MlpOp::Forward(GraphState& g) {
@@ -169,21 +243,46 @@ void MlpOp::Forward(GraphState& g) {
 void MlpOp::Backward(GraphState& g) {
   const MlpFunction& f = *network_.function;
   MlpFunction::Gradients to;
-  if (use_ == ParameterUse::kTrained) {
-    to.add_parameters = network_.owner->StartGradients(network_.index, f.tensors().size());
-    to.parameters = {network_.owner->gradient_data() + network_.offset, f.parameter_count()};
+  GradientsInto(network_, use_, network_.index, f.tensors().size(), network_.offset,
+                f.parameter_count(), to);
+  BackwardThrough(f, Values(), g.Gradient(output), *tape_, g.Into(inputs[0]), to);
+}
+
+MlpMembersOp::MlpMembersOp(const MlpParameters& network, ParameterUse use, int count, int batch)
+    : network_(network), use_(use) {
+  MlpSpec spec = network.function->spec();
+  spec.members = 1;
+  one_ = std::make_unique<const MlpFunction>(spec);
+  for (int i = 0; i < count; ++i) tapes_.emplace_back(spec, batch);
+}
+
+std::span<const float> MlpMembersOp::Values(int member) const {
+  return ValuesOf(network_, use_)
+      .subspan(network_.offset + member * one_->parameter_count(), one_->parameter_count());
+}
+
+void MlpMembersOp::Forward(GraphState& g) {
+  const MatrixView members = g.Value(inputs[1]);
+  const int out = one_->spec().output;
+  for (int i = 0; i < members.rows; ++i) {
+    const int member = IndexAt(members, i, 0, network_.function->spec().members);
+    AsMap(Rows(g.Value(output), i * out, out)) =
+        one_->Forward(Values(member), AsMap(g.Value(inputs[0])), tapes_[i], {0, 1});
   }
-  const ConstMatrixView d_y = g.Gradient(output);
-  const ConstStridedMap d_output(d_y.data, d_y.rows, d_y.columns, Eigen::OuterStride<>(d_y.stride));
-  const auto [d_x, add] = g.Into(inputs[0]);
-  if (d_x.data == nullptr) {
-    f.Backward(Values(), d_output, *tape_, to);
-    return;
+}
+
+void MlpMembersOp::Backward(GraphState& g) {
+  const MatrixView members = g.Value(inputs[1]);
+  const int out = one_->spec().output;
+  for (int i = 0; i < members.rows; ++i) {
+    const auto member = static_cast<std::size_t>(members.data[i]);
+    MlpFunction::Gradients to;
+    GradientsInto(network_, use_, network_.index + member * one_->tensors().size(),
+                  one_->tensors().size(), network_.offset + member * one_->parameter_count(),
+                  one_->parameter_count(), to);
+    BackwardThrough(*one_, Values(static_cast<int>(member)), Rows(g.Gradient(output), i * out, out),
+                    tapes_[i], g.Into(inputs[0]), to);
   }
-  MatrixRef d_input = AsMap(d_x);
-  to.d_input = &d_input;
-  to.add_input = add;
-  f.Backward(Values(), d_output, *tape_, to);
 }
 
 void NormOp::Forward(GraphState& g) {
@@ -462,17 +561,85 @@ void ReduceOp::Backward(GraphState& g) {
 void TwoHotOp::Forward(GraphState& g) {
   const MatrixView x = g.Value(inputs[0]);
   const MatrixView y = g.Value(output);
-  const int bins = y.rows;
   for (int j = 0; j < y.columns; ++j) {
     float* const column = y.Column(j);
-    std::fill_n(column, bins, 0.0F);
-    const float at = (std::clamp(*x.Column(j), low_, high_) - low_) / (high_ - low_) *
-                     static_cast<float>(bins - 1);
-    const int below = std::min(static_cast<int>(at), bins - 2);
-    const float above = at - static_cast<float>(below);
+    std::fill_n(column, y.rows, 0.0F);
+    const auto [below, above] = bins_.Find(*x.Column(j));
     column[below] = 1.0F - above;
     column[below + 1] = above;
   }
+}
+
+TwoHotCrossEntropyOp::TwoHotCrossEntropyOp(TwoHotBins bins, int members, int columns, GraphState& g)
+    : bins_(std::move(bins)), members_(members), columns_(columns) {
+  log_sum_ = g.Reserve(static_cast<std::size_t>(members) * columns);
+}
+
+void TwoHotCrossEntropyOp::Forward(GraphState& g) {
+  const MatrixView logits = g.Value(inputs[0]);
+  const MatrixView x = g.Value(inputs[1]);
+  const MatrixView y = g.Value(output);
+  const MatrixView log_sum = LogSum(g);
+  K().softmax_mean(logits, bins_.count(), nullptr, log_sum, {});
+  for (int j = 0; j < y.columns; ++j) {
+    for (int i = 0; i < y.rows; ++i) {
+      const auto [below, above] = bins_.Find(x.Column(j)[x.rows == 1 ? 0 : i]);
+      const float* const at = logits.Column(j) + i * bins_.count() + below;
+      y.Column(j)[i] = log_sum.Column(j)[i] - ((1.0F - above) * at[0] + above * at[1]);
+    }
+  }
+}
+
+void TwoHotCrossEntropyOp::Backward(GraphState& g) {
+  const auto [d_logits, add] = g.Into(inputs[0]);
+  if (d_logits.data == nullptr) return;
+  const MatrixView x = g.Value(inputs[1]);
+  const ConstMatrixView d_y = g.Gradient(output);
+  K().softmax_mean_backward(g.Value(inputs[0]), bins_.count(), nullptr, LogSum(g), {}, d_y,
+                            d_logits, add);
+  for (int j = 0; j < d_y.columns; ++j) {
+    for (int i = 0; i < d_y.rows; ++i) {
+      const auto [below, above] = bins_.Find(x.Column(j)[x.rows == 1 ? 0 : i]);
+      const float d = d_y.Column(j)[i];
+      float* const at = d_logits.Column(j) + i * bins_.count() + below;
+      at[0] -= d * (1.0F - above);
+      at[1] -= d * above;
+    }
+  }
+}
+
+TwoHotMeanOp::TwoHotMeanOp(TwoHotBins bins, int members, int columns, GraphState& g)
+    : bins_(std::move(bins)), members_(members), columns_(columns) {
+  saved_ = g.Reserve(3 * static_cast<std::size_t>(members) * columns);
+}
+
+MatrixView TwoHotMeanOp::Saved(GraphState& g, int which) const {
+  const std::size_t size = static_cast<std::size_t>(members_) * columns_;
+  return {g.At(saved_ + which * size), members_, columns_, members_};
+}
+
+void TwoHotMeanOp::Forward(GraphState& g) {
+  const MatrixView y = g.Value(output);
+  const MatrixView mean = Saved(g, 1);
+  K().softmax_mean(g.Value(inputs[0]), bins_.count(), bins_.points().data(), Saved(g, 0), mean);
+  for (int j = 0; j < y.columns; ++j) {
+    for (int i = 0; i < y.rows; ++i) y.Column(j)[i] = bins_.FromMean(mean.Column(j)[i]);
+  }
+}
+
+void TwoHotMeanOp::Backward(GraphState& g) {
+  const auto [d_logits, add] = g.Into(inputs[0]);
+  if (d_logits.data == nullptr) return;
+  const ConstMatrixView d_y = g.Gradient(output);
+  const MatrixView mean = Saved(g, 1);
+  const MatrixView d_mean = Saved(g, 2);
+  for (int j = 0; j < d_y.columns; ++j) {
+    for (int i = 0; i < d_y.rows; ++i) {
+      d_mean.Column(j)[i] = d_y.Column(j)[i] * bins_.FromMeanSlope(mean.Column(j)[i]);
+    }
+  }
+  K().softmax_mean_backward(g.Value(inputs[0]), bins_.count(), bins_.points().data(), Saved(g, 0),
+                            mean, d_mean, d_logits, add);
 }
 
 }  // namespace msrl::internal

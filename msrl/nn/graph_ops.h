@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "msrl/nn/graph_state.h"
+#include "msrl/nn/two_hot.h"
 
 namespace msrl::internal {
 
@@ -37,6 +40,21 @@ class LinearOp : public GraphOp {
   void Backward(GraphState& g) override;
 };
 
+// inputs: x, weight and maybe bias.
+class BlockLinearOp : public GraphOp {
+ public:
+  BlockLinearOp(int blocks, int parts) : blocks_(blocks), parts_(parts) {}
+  void Forward(GraphState& g) override;
+  void Backward(GraphState& g) override;
+
+ private:
+  // Calls f(first row of the result and the weight, their number, first row of x, their number).
+  template <typename F>
+  void ForBlocks(GraphState& g, const F& f) const;
+
+  int blocks_, parts_;
+};
+
 class MlpOp : public GraphOp {
  public:
   MlpOp(const MlpParameters& network, ParameterUse use, int batch);
@@ -49,6 +67,22 @@ class MlpOp : public GraphOp {
   MlpParameters network_;
   ParameterUse use_;
   std::unique_ptr<MlpTape> tape_;
+};
+
+// inputs: x, the numbers of members, a parameter.
+class MlpMembersOp : public GraphOp {
+ public:
+  MlpMembersOp(const MlpParameters& network, ParameterUse use, int count, int batch);
+  void Forward(GraphState& g) override;
+  void Backward(GraphState& g) override;
+
+ private:
+  std::span<const float> Values(int member) const;
+
+  MlpParameters network_;
+  ParameterUse use_;
+  std::unique_ptr<const MlpFunction> one_;  // a member alone
+  std::vector<MlpTape> tapes_;
 };
 
 // inputs: x and maybe scale, and maybe shift.
@@ -158,12 +192,43 @@ class ReduceOp : public GraphOp {
 
 class TwoHotOp : public GraphOp {
  public:
-  TwoHotOp(float low, float high) : low_(low), high_(high) {}
+  explicit TwoHotOp(TwoHotBins bins) : bins_(std::move(bins)) {}
   void Forward(GraphState& g) override;
   void Backward(GraphState& /*g*/) override {}
 
  private:
-  float low_, high_;
+  TwoHotBins bins_;
+};
+
+// inputs: logits, x. Keeps log sum exp of every group of logits.
+class TwoHotCrossEntropyOp : public GraphOp {
+ public:
+  TwoHotCrossEntropyOp(TwoHotBins bins, int members, int columns, GraphState& g);
+  void Forward(GraphState& g) override;
+  void Backward(GraphState& g) override;
+
+ private:
+  MatrixView LogSum(GraphState& g) const { return {g.At(log_sum_), members_, columns_, members_}; }
+
+  TwoHotBins bins_;
+  int members_, columns_;
+  std::size_t log_sum_;
+};
+
+// inputs: logits. Keeps log sum exp of every group and sum p_i b_i.
+class TwoHotMeanOp : public GraphOp {
+ public:
+  TwoHotMeanOp(TwoHotBins bins, int members, int columns, GraphState& g);
+  void Forward(GraphState& g) override;
+  void Backward(GraphState& g) override;
+
+ private:
+  // 0: log sum, 1: mean, 2: the gradient of the mean
+  MatrixView Saved(GraphState& g, int which) const;
+
+  TwoHotBins bins_;
+  int members_, columns_;
+  std::size_t saved_;
 };
 
 }  // namespace msrl::internal

@@ -166,6 +166,7 @@ MatrixView GraphState::AddTo(int id) {
 void GraphState::Forward() {
   MSRL_CHECK(finished_, "Forward() before Finish()");
   const FlushDenormals flush;
+  std::fill(needed_.begin(), needed_.end(), 1);
   for (const auto& op : ops_) op->Forward(*this);
   ran_ = true;
 }
@@ -183,6 +184,15 @@ void GraphState::Forward(std::span<const Node> outputs) {
     if (needed_[op->output] != 0) op->Forward(*this);
   }
   ran_ = true;
+}
+
+void GraphState::ForwardRest() {
+  MSRL_CHECK(ran_, "ForwardRest() before Forward()");
+  const FlushDenormals flush;
+  for (const auto& op : ops_) {
+    if (needed_[op->output] == 0) op->Forward(*this);
+  }
+  std::fill(needed_.begin(), needed_.end(), 1);
 }
 
 void GraphState::StartBackward() {

@@ -102,6 +102,7 @@ class GraphState {
 
   void Forward();
   void Forward(std::span<const Node> outputs);
+  void ForwardRest();
   void Backward(std::span<const GraphSeed> seeds);
   void BackwardFrom(Node loss);
   ConstMatrixView ReadGradient(Node node);
@@ -124,7 +125,7 @@ class GraphState {
   bool finished_ = false;
   bool ran_ = false;
   std::vector<std::uint8_t> touched_;  // by base: its gradient has been started in this pass
-  std::vector<std::uint8_t> needed_;   // by base: of a partial forward pass
+  std::vector<std::uint8_t> needed_;   // by base: of the last forward pass
   FloatBuffer arena_;
 };
 

@@ -12,7 +12,7 @@
 
 namespace msrl {
 
-enum class Activation { kIdentity, kRelu, kTanh, kElu, kSilu };
+enum class Activation { kIdentity, kRelu, kTanh, kElu, kSilu, kMish };
 
 namespace internal {
 
@@ -57,14 +57,28 @@ struct AdamArgs {
   float decay = 1.0F;  // 1 - learning rate * weight decay
 };
 
+struct LaPropArgs {
+  std::size_t n = 0;
+  float* parameter = nullptr;
+  const float* gradient = nullptr;
+  float* mean = nullptr;
+  float* variance = nullptr;
+  float gradient_scale = 1.0F;
+  float one_minus_beta1 = 0.0F, one_minus_beta2 = 0.0F;
+  float step = 0.0F;        // learning rate / (1 - beta1^t)
+  float root_scale = 1.0F;  // 1 / sqrt(1 - beta2^t)
+  float epsilon = 0.0F;
+};
+
 struct Kernels {
   const char* name;
   void (*gemm)(const GemmArgs& args);
   // h = f(z); may be in place.
   void (*activate)(Activation f, const float* z, float* h, std::size_t n);
-  // d *= f'; `x` is z for SiLU and h = f(z) for the others.
+  // d *= f'; `x` is z for SiLU and Mish, h = f(z) for the others.
   void (*activate_backward)(Activation f, const float* x, float* d, std::size_t n);
   void (*adam)(const AdamArgs& args);
+  void (*laprop)(const LaPropArgs& args);
   void (*polyak)(float* target, const float* source, float tau, std::size_t n);
   double (*sum_of_squares)(const float* x, std::size_t n);
   // Elementwise, a few ulp; exp saturates beyond +-87, log needs positive normal numbers.

@@ -333,6 +333,17 @@ void Gemm(const GemmArgs& g) {
 
 // ---- elementwise ----
 
+inline Vec LoadPart(const float* p, int count) {
+  return count == kLanes ? Load(p) : LoadFirst(p, count);
+}
+inline void StorePart(float* p, Vec v, int count) {
+  if (count == kLanes) {
+    Store(p, v);
+  } else {
+    StoreFirst(p, v, count);
+  }
+}
+
 // y = f(x) over n values; the rest behind the last full vector goes through a padded one.
 template <typename F>
 inline void Map(const float* x, float* y, std::size_t n, const F& f) {
@@ -357,6 +368,19 @@ inline void Update(const float* x, float* y, std::size_t n, const F& f) {
 
 inline Vec Sigmoid(Vec z) { return 1.0F / (1.0F + Exp(-z)); }
 
+// x tanh(softplus(x)); with e = exp(x), tanh(softplus(x)) = n / (n + 2) for n = e (e + 2).
+inline Vec Mish(Vec x) {
+  const Vec e = Exp(Min(x, Splat(20.0F)));
+  const Vec n = e * (e + 2.0F);
+  return x * n / (n + 2.0F);
+}
+inline Vec MishSlope(Vec x) {
+  const Vec e = Exp(Min(x, Splat(20.0F)));
+  const Vec n = e * (e + 2.0F);
+  const Vec t = n / (n + 2.0F);
+  return t + x * (1.0F - t * t) * e / (1.0F + e);
+}
+
 void Activate(Activation f, const float* z, float* h, std::size_t n) {
   switch (f) {
     case Activation::kIdentity:
@@ -370,6 +394,8 @@ void Activate(Activation f, const float* z, float* h, std::size_t n) {
       return Map(z, h, n, [](Vec x) { return Select(x > 0.0F, x, Exp(x) - 1.0F); });
     case Activation::kSilu:
       return Map(z, h, n, [](Vec x) { return x * Sigmoid(x); });
+    case Activation::kMish:
+      return Map(z, h, n, [](Vec x) { return Mish(x); });
   }
 }
 
@@ -388,6 +414,8 @@ void ActivateBackward(Activation f, const float* x, float* d, std::size_t n) {
         const Vec s = Sigmoid(z);
         return g * s * (1.0F + z * (1.0F - s));
       });
+    case Activation::kMish:
+      return Update(x, d, n, [](Vec z, Vec g) { return g * MishSlope(z); });
   }
 }
 
@@ -466,6 +494,29 @@ void Adam(const AdamArgs& a) {
   if (a.target != nullptr) {
     const Vec t = LoadFirst(a.target + i, rest);
     StoreFirst(a.target + i, Fma(Splat(a.tau), s.p - t, t), rest);
+  }
+}
+
+inline AdamVec LaPropStep(const LaPropArgs& a, AdamVec s, Vec g) {
+  g *= a.gradient_scale;
+  s.v = Fma(Splat(a.one_minus_beta2), Fma(g, g, -s.v), s.v);
+  const Vec root = Fma(Sqrt(s.v), Splat(a.root_scale), Splat(a.epsilon));
+  const Vec u = Select(s.v > 0.0F, g / root, g - g);  // not zero for what is no number
+  s.m = Fma(Splat(a.one_minus_beta1), u - s.m, s.m);
+  s.p = Fma(Splat(-a.step), s.m, s.p);
+  return s;
+}
+
+void LaProp(const LaPropArgs& a) {
+  for (std::size_t i = 0; i < a.n; i += kLanes) {
+    const int count = a.n - i < kLanes ? static_cast<int>(a.n - i) : kLanes;
+    const AdamVec s = LaPropStep(a,
+                                 {LoadPart(a.parameter + i, count), LoadPart(a.mean + i, count),
+                                  LoadPart(a.variance + i, count)},
+                                 LoadPart(a.gradient + i, count));
+    StorePart(a.parameter + i, s.p, count);
+    StorePart(a.mean + i, s.m, count);
+    StorePart(a.variance + i, s.v, count);
   }
 }
 

@@ -151,7 +151,7 @@ TEST(KernelsTest, InstructionSetsAgree) {
   Rng rng(2, "kernels");
   const std::vector<float> x = RandomVector(1003, rng);
   for (const Activation f : {Activation::kIdentity, Activation::kRelu, Activation::kTanh,
-                             Activation::kElu, Activation::kSilu}) {
+                             Activation::kElu, Activation::kSilu, Activation::kMish}) {
     std::vector<float> h[2] = {x, x};
     std::vector<float> d[2] = {x, x};
     for (int k = 0; k < 2; ++k) {

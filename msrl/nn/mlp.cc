@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/nn/random.h"
 #include "msrl/nn/runtime.h"
 
 namespace msrl {
@@ -18,12 +19,13 @@ using internal::Epilogue;
 using internal::GemmArgs;
 using internal::MatrixView;
 
-constexpr std::array<std::pair<Activation, std::string_view>, 5> kActivations{
+constexpr std::array<std::pair<Activation, std::string_view>, 6> kActivations{
     {{Activation::kIdentity, "identity"},
      {Activation::kRelu, "relu"},
      {Activation::kTanh, "tanh"},
      {Activation::kElu, "elu"},
-     {Activation::kSilu, "silu"}}};
+     {Activation::kSilu, "silu"},
+     {Activation::kMish, "mish"}}};
 
 std::size_t RoundUp(std::size_t n) { return (n + 15) / 16 * 16; }
 
@@ -34,10 +36,13 @@ int ColumnStride(int width) { return width % 128 == 0 ? width + 16 : width; }
 constexpr int kLookRows = 32;
 constexpr int kLookColumns = 16;
 
-// The backward pass needs more than the activation.
-bool KeepsBefore(const MlpSpec& spec) {
-  return spec.layer_norm || spec.activation == Activation::kSilu;
+// The derivative is a function of what goes in, not of what comes out.
+bool NeedsInput(Activation activation) {
+  return activation == Activation::kSilu || activation == Activation::kMish;
 }
+
+// The backward pass needs more than the activation.
+bool KeepsBefore(const MlpSpec& spec) { return spec.layer_norm || NeedsInput(spec.activation); }
 
 // The rows of `input` in the list, to columns that lie next to each other.
 void Pick(std::span<const int> rows, const ConstMatrixRef& input, float* x) {
@@ -81,7 +86,7 @@ Activation ParseActivation(std::string_view name) {
     if (text == name) return activation;
   }
   throw UserError(
-      StrCat("unknown activation '", name, "'; choose identity, relu, tanh, elu or silu"));
+      StrCat("unknown activation '", name, "'; choose identity, relu, tanh, elu, silu or mish"));
 }
 
 std::string_view ActivationName(Activation activation) {
@@ -100,8 +105,9 @@ void RequireValid(const MlpSpec& spec) {
   require_positive(spec.output, "output");
   require_positive(spec.members, "members");
   for (const int width : spec.hidden) require_positive(width, "a hidden width");
-  if (spec.output_activation == Activation::kSilu) {
-    throw UserError("network: silu is not an output activation; choose another");
+  if (NeedsInput(spec.output_activation)) {
+    throw UserError(StrCat("network: ", ActivationName(spec.output_activation),
+                           " is not an output activation; choose another"));
   }
 }
 
@@ -221,6 +227,12 @@ void MlpFunction::Init(std::span<float> parameters, Rng& rng, const MlpInit& ini
       if (init.kind == InitKind::kOrthogonal) {
         const double gain = last ? init.last_scale : init.gain;
         weight = (gain * RandomOrthogonal(layer.out, layer.in, rng)).cast<float>();
+        bias.setZero();
+      } else if (init.kind == InitKind::kTruncatedNormal) {
+        const double deviation = init.gain * (last ? init.last_scale : 1.0);
+        for (float& w : weight.reshaped()) {
+          w = static_cast<float>(deviation * TruncatedNormal(rng));
+        }
         bias.setZero();
       } else {
         const double bound = (last ? init.last_scale : 1.0) / std::sqrt(layer.in);
@@ -458,10 +470,10 @@ void MlpFunction::BackwardMember(const float* base, int member, const float* d_o
       const std::size_t size = static_cast<std::size_t>(batch) * cache.stride;
       const float* from = tape.At(cache.active);
       const ConstMatrixView before(tape.At(cache.before), below.out, batch, cache.stride);
-      if (spec_.activation == Activation::kSilu) {
+      if (NeedsInput(spec_.activation)) {
         from = before.data;
         if (spec_.layer_norm) {
-          // what went into SiLU was not kept; the gradient above is no longer needed
+          // what went into the activation was not kept; the gradient above is no longer needed
           float* const u = tape.At(tape.delta_[(l + 1) % 2]);
           ActiveKernels().graph.normalise(true, kNormEpsilon, before, base + below.scale,
                                           base + below.shift, tape.At(cache.moments),

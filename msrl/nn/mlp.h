@@ -33,7 +33,7 @@ using MatrixRef = Eigen::Ref<Eigen::MatrixXf>;
 using ConstMatrixMap = Eigen::Map<const Eigen::MatrixXf>;
 using ConstStridedMap = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 
-// "identity", "relu", "tanh", "elu", "silu"; UserError on anything else.
+// "identity", "relu", "tanh", "elu", "silu", "mish"; UserError on anything else.
 Activation ParseActivation(std::string_view name);
 std::string_view ActivationName(Activation activation);
 
@@ -49,7 +49,7 @@ struct MlpSpec {
   bool operator==(const MlpSpec&) const = default;
 };
 
-// UserError if a size is not positive, or SiLU is the output activation.
+// UserError if a size is not positive, or SiLU or Mish is the output activation.
 void RequireValid(const MlpSpec& spec);
 
 // A part of the flat buffer. Weights are out x in, stored column by column like every matrix here;
@@ -64,13 +64,14 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const = default;
 };
 
-enum class InitKind { kUniform, kOrthogonal };
+enum class InitKind { kUniform, kOrthogonal, kTruncatedNormal };
 
 struct MlpInit {
   // kUniform: weights and biases from U(-1/sqrt(in), 1/sqrt(in)), the default of PyTorch's Linear.
   // kOrthogonal: orthonormal rows or columns times the gain, biases zero.
+  // kTruncatedNormal: normal with the deviation `gain`, redrawn beyond two of them, biases zero.
   InitKind kind = InitKind::kUniform;
-  double gain = 1.4142135623730951;  // of orthogonal hidden layers
+  double gain = 1.4142135623730951;  // of orthogonal hidden layers and truncated normal weights
   double last_scale = 1.0;           // multiplies the last layer (orthogonal: is its gain)
   double last_bias = 0.0;            // added to the last layer's biases
 };

@@ -32,6 +32,8 @@ double Apply(Activation f, double x) {
       return x > 0.0 ? x : std::expm1(x);
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kMish:
+      return x * std::tanh(std::log1p(std::exp(x)));
   }
   return NAN;
 }
@@ -138,7 +140,7 @@ TEST_P(MlpGradientTest, MatchesCentralDifferences) {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Activation f : {Activation::kIdentity, Activation::kRelu, Activation::kTanh,
-                             Activation::kElu, Activation::kSilu}) {
+                             Activation::kElu, Activation::kSilu, Activation::kMish}) {
     for (const bool norm : {false, true}) {
       const std::string name{ActivationName(f)};
       cases.push_back(
@@ -383,6 +385,7 @@ TEST(MlpTest, RefusesWhatCantBe) {
                UserError);
   EXPECT_THROW(ParseActivation("gelu"), UserError);
   EXPECT_EQ(ParseActivation("silu"), Activation::kSilu);
+  EXPECT_EQ(ParseActivation("mish"), Activation::kMish);
 
   const MlpSpec spec{.input = 2, .hidden = {3}, .output = 1, .members = 2};
   const Mlp mlp(spec);

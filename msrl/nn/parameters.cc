@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/nn/random.h"
 
 namespace msrl {
 
@@ -39,7 +40,11 @@ void Parameters::Finish() {
   gradients_.resize(values_.size());
   cleared_.resize(tensors_.size());
   if (options_.target) target_ = values_;
-  adam_.emplace(values_.size(), options_.adam);
+  if (options_.laprop) {
+    laprop_.emplace(tensors_, *options_.laprop);
+  } else {
+    adam_.emplace(values_.size(), options_.adam);
+  }
 }
 
 std::span<float> Parameters::gradients() {
@@ -73,8 +78,13 @@ std::span<float> Parameters::target() {
 }
 
 Adam& Parameters::adam() {
-  MSRL_CHECK(finished(), "Adam before Finish()");
+  MSRL_CHECK(adam_.has_value(), "Adam before Finish(), or there is LaProp instead");
   return *adam_;
+}
+
+LaProp& Parameters::laprop() {
+  MSRL_CHECK(laprop_.has_value(), "LaProp before Finish(), or there is Adam instead");
+  return *laprop_;
 }
 
 void Parameters::ClearGradients() {
@@ -88,11 +98,20 @@ void Parameters::CopyToTarget() {
 }
 
 double Parameters::Step(double learning_rate) {
+  if (laprop_) {
+    laprop_->Step(values_, gradients(), learning_rate);
+    return 0.0;
+  }
   return adam().Step(values_, gradients(), learning_rate);
 }
 
 double Parameters::Step(double learning_rate, double tau) {
   MSRL_CHECK(options_.target, "no targets");
+  if (laprop_) {
+    Step(learning_rate);
+    PolyakUpdate(target_, values_, tau);
+    return 0.0;
+  }
   return adam().Step(values_, gradients(), learning_rate, target_, tau);
 }
 
@@ -102,9 +121,7 @@ void InitUniform(const Parameter& parameter, double bound, Rng& rng) {
 
 void InitTruncatedNormal(const Parameter& parameter, double deviation, Rng& rng) {
   for (float& v : parameter.value().reshaped()) {
-    double draw = rng.Normal();
-    while (std::abs(draw) > 2.0) draw = rng.Normal();
-    v = static_cast<float>(deviation * draw);
+    v = static_cast<float>(deviation * TruncatedNormal(rng));
   }
 }
 

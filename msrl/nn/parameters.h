@@ -1,5 +1,5 @@
 // What a StaticGraph learns: named tensors in one flat buffer, with their gradients, the state of
-// Adam and, if wanted, slowly following targets.
+// the optimiser and, if wanted, slowly following targets.
 //
 //   Parameters parameters({.target = true});
 //   const LinearParameters layer = AddLinear(parameters, "encoder", 8, 64, rng);
@@ -23,6 +23,7 @@
 #include "msrl/core/rng.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/float_buffer.h"
+#include "msrl/nn/laprop.h"
 #include "msrl/nn/mlp.h"
 
 namespace msrl {
@@ -41,6 +42,7 @@ struct Parameter {
 
 struct ParameterOptions {
   AdamOptions adam = {};
+  std::optional<LaPropOptions> laprop = {};  // instead of Adam
   bool target = false;
 };
 
@@ -54,10 +56,10 @@ class Parameters {
   // A tensor of zeros. Names are unique; none can be added once a graph with them is finished.
   Parameter Add(std::string name, int rows, int columns);
 
-  // Allocates gradients, Adam's state and targets; targets start as copies. StaticGraph::Finish()
-  // calls it; again is nothing.
+  // Allocates gradients, the optimiser's state and targets; targets start as copies.
+  // StaticGraph::Finish() calls it; again is nothing.
   void Finish();
-  bool finished() const { return adam_.has_value(); }
+  bool finished() const { return adam_.has_value() || laprop_.has_value(); }
 
   std::span<float> values() { return values_; }
   std::span<const float> values() const { return values_; }
@@ -67,11 +69,13 @@ class Parameters {
   // After Finish().
   std::span<float> gradients();  // zero where nothing was added since they were cleared
   std::span<float> target();     // empty without targets
-  Adam& adam();
+  Adam& adam();                  // the one of both that is used
+  LaProp& laprop();
+  bool uses_laprop() const { return options_.laprop.has_value(); }
   void ClearGradients();
   void CopyToTarget();
-  // Adam with these gradients; returns their norm if it is clipped, else 0. The second moves the
-  // targets in the same pass. Gradients stay as they are.
+  // A step of the optimiser with these gradients; returns their norm if Adam clips it, else 0. The
+  // second moves the targets, too. Gradients stay as they are.
   double Step(double learning_rate);
   double Step(double learning_rate, double tau);
 
@@ -90,6 +94,7 @@ class Parameters {
   std::vector<bool> cleared_;  // by tensor: counts as zero, whatever is in gradients_
   FloatBuffer target_;
   std::optional<Adam> adam_;
+  std::optional<LaProp> laprop_;
 };
 
 // ---- starting values ----

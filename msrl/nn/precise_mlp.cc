@@ -19,6 +19,8 @@ double Apply(Activation activation, double x) {
       return x > 0.0 ? x : std::expm1(x);
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kMish:
+      return x * std::tanh(std::log1p(std::exp(x)));
   }
   MSRL_CHECK(false, "no such activation");
   return 0.0;
@@ -37,6 +39,10 @@ double Derivative(Activation activation, double x) {
     case Activation::kSilu: {
       const double s = 1.0 / (1.0 + std::exp(-x));
       return s * (1.0 + x * (1.0 - s));
+    }
+    case Activation::kMish: {
+      const double t = std::tanh(std::log1p(std::exp(x)));
+      return t + x * (1.0 - t * t) / (1.0 + std::exp(-x));
     }
   }
   MSRL_CHECK(false, "no such activation");

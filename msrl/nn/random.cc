@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "msrl/nn/kernels.h"
@@ -29,6 +30,16 @@ void FillNormal(Rng& rng, std::span<float> values) {
     }
     values = values.subspan(size);
   }
+}
+
+double TruncatedNormal(Rng& rng) {
+  double draw = rng.Normal();
+  while (std::abs(draw) > 2.0) draw = rng.Normal();
+  return draw;
+}
+
+void FillUniform(Rng& rng, std::span<float> values) {
+  for (float& value : values) value = static_cast<float>(rng.NextU32() >> 8) * 0x1p-24F;
 }
 
 }  // namespace msrl

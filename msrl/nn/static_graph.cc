@@ -90,6 +90,27 @@ Node StaticGraph::Linear(Node x, const LinearParameters& layer, ParameterUse use
   return layer.bias ? Linear(x, weight, Param(*layer.bias, use)) : Linear(x, weight);
 }
 
+Node StaticGraph::BlockLinear(Node x, Node weight, int blocks, int parts) {
+  return AddBlockLinear(std::array{x, weight}, blocks, parts);
+}
+
+Node StaticGraph::BlockLinear(Node x, Node weight, Node bias, int blocks, int parts) {
+  MSRL_CHECK(bias.rows == weight.rows && bias.columns == 1, "bias is ", ShapeText(bias),
+             ", weight ", ShapeText(weight));
+  state_->ReserveScratch(static_cast<std::size_t>(weight.rows));
+  return AddBlockLinear(std::array{x, weight, bias}, blocks, parts);
+}
+
+Node StaticGraph::AddBlockLinear(std::span<const Node> inputs, int blocks, int parts) {
+  const Node x = inputs[0];
+  const Node weight = inputs[1];
+  MSRL_CHECK(blocks >= 1 && parts >= 1 && weight.rows % (blocks * parts) == 0 &&
+                 weight.columns * blocks == x.rows,
+             "weight is ", ShapeText(weight), ", x ", ShapeText(x), ", ", blocks, " blocks, ",
+             parts, " parts");
+  return state_->AddOp(weight.rows, x.columns, inputs, internal::BlockLinearOp(blocks, parts));
+}
+
 Node StaticGraph::Mlp(Node x, const MlpParameters& network, ParameterUse use) {
   MSRL_CHECK(network.function != nullptr, "a network that was never added");
   const MlpSpec& spec = network.function->spec();
@@ -99,6 +120,16 @@ Node StaticGraph::Mlp(Node x, const MlpParameters& network, ParameterUse use) {
   const std::array inputs{x, Param({network.owner, network.index}, use)};
   return state_->AddOp(spec.output * spec.members, x.columns, inputs,
                        internal::MlpOp(network, use, x.columns));
+}
+
+Node StaticGraph::MlpMembers(Node x, const MlpParameters& network, Node members, ParameterUse use) {
+  MSRL_CHECK(network.function != nullptr, "a network that was never added");
+  const MlpSpec& spec = network.function->spec();
+  MSRL_CHECK(x.rows == spec.input, "x is ", ShapeText(x), ", spec.input ", spec.input);
+  MSRL_CHECK(members.columns == 1, "members are ", ShapeText(members), ", not one column");
+  const std::array inputs{x, members, Param({network.owner, network.index}, use)};
+  return state_->AddOp(spec.output * members.rows, x.columns, inputs,
+                       internal::MlpMembersOp(network, use, members.rows, x.columns));
 }
 
 Node StaticGraph::Normalise(Node x, const NormParameters* layer, ParameterUse use, bool centre,
@@ -178,6 +209,8 @@ Node StaticGraph::Activate(Node x, Activation activation) {
       return Elu(x);
     case Activation::kSilu:
       return Silu(x);
+    case Activation::kMish:
+      return Mish(x);
   }
   MSRL_CHECK(false, "no such activation");
   return x;
@@ -343,12 +376,31 @@ Node StaticGraph::CrossEntropy(Node logits, Node target) {
   return Scale(SumRows(Multiply(target, LogSoftmax(logits))), -1.0F);
 }
 
-Node StaticGraph::TwoHot(Node x, float low, float high, int bins) {
+Node StaticGraph::TwoHot(Node x, const TwoHotBins& bins) {
   MSRL_CHECK(x.rows == 1, "x is ", ShapeText(x), ", not one row");
-  MSRL_CHECK(low < high && bins >= 2, bins, " bins from ", low, " to ", high);
   const std::array inputs{x};
-  return state_->AddOp(bins, x.columns, inputs, internal::TwoHotOp(low, high),
+  return state_->AddOp(bins.count(), x.columns, inputs, internal::TwoHotOp(bins),
                        /*differentiable=*/false);
+}
+
+Node StaticGraph::TwoHotCrossEntropy(Node logits, Node x, const TwoHotBins& bins) {
+  const int members = logits.rows / bins.count();
+  MSRL_CHECK(logits.rows == members * bins.count() && logits.columns == x.columns &&
+                 (x.rows == 1 || x.rows == members),
+             "logits are ", ShapeText(logits), ", x is ", ShapeText(x), ", ", bins.count(),
+             " bins");
+  const std::array inputs{logits, x};
+  return state_->AddOp(members, x.columns, inputs,
+                       internal::TwoHotCrossEntropyOp(bins, members, x.columns, *state_));
+}
+
+Node StaticGraph::TwoHotMean(Node logits, const TwoHotBins& bins) {
+  const int members = logits.rows / bins.count();
+  MSRL_CHECK(members > 0 && logits.rows == members * bins.count(), "logits are ", ShapeText(logits),
+             ", ", bins.count(), " bins");
+  const std::array inputs{logits};
+  return state_->AddOp(members, logits.columns, inputs,
+                       internal::TwoHotMeanOp(bins, members, logits.columns, *state_));
 }
 
 // ---- running ----
@@ -371,9 +423,8 @@ void StaticGraph::FillNormal(Node node, Rng& rng) {
 
 void StaticGraph::FillUniform(Node node, Rng& rng) {
   StridedMap x = input(node);
-  // 24 bits: a float below one
   for (Eigen::Index j = 0; j < x.cols(); ++j) {
-    for (float& value : x.col(j)) value = static_cast<float>(rng.NextU32() >> 8) * 0x1p-24F;
+    msrl::FillUniform(rng, {x.col(j).data(), static_cast<std::size_t>(x.rows())});
   }
 }
 
@@ -387,6 +438,7 @@ void StaticGraph::Forward() { state_->Forward(); }
 void StaticGraph::Forward(std::initializer_list<Node> outputs) {
   state_->Forward({outputs.begin(), outputs.size()});
 }
+void StaticGraph::ForwardRest() { state_->ForwardRest(); }
 void StaticGraph::Backward(Node loss) { state_->BackwardFrom(loss); }
 void StaticGraph::Backward(std::initializer_list<GraphSeed> seeds) {
   state_->Backward({seeds.begin(), seeds.size()});

@@ -43,6 +43,7 @@
 #include "msrl/nn/graph_kernels.h"
 #include "msrl/nn/mlp.h"
 #include "msrl/nn/parameters.h"
+#include "msrl/nn/two_hot.h"
 
 namespace msrl {
 
@@ -91,9 +92,18 @@ class StaticGraph {
   Node Linear(Node x, Node weight);
   Node Linear(Node x, Node weight, Node bias);
   Node Linear(Node x, const LinearParameters& layer, ParameterUse use = ParameterUse::kTrained);
+  // The same with a weight that is block-diagonal: part i of `parts` and block j of `blocks` of the
+  // result are weight rows (i * blocks + j) * n, ... times block j of x. The weight has
+  // x.rows / blocks columns and parts * blocks * n rows.
+  Node BlockLinear(Node x, Node weight, int blocks, int parts = 1);
+  Node BlockLinear(Node x, Node weight, Node bias, int blocks, int parts = 1);
   // The fused perceptron; of ensembles the input has spec.input rows for all members or
   // members * spec.input rows, the output has members * spec.output.
   Node Mlp(Node x, const MlpParameters& network, ParameterUse use = ParameterUse::kTrained);
+  // Of the members of an ensemble whose numbers `members` (k x 1) holds, different ones if they are
+  // trained: (k * spec.output) x n. The others cost nothing.
+  Node MlpMembers(Node x, const MlpParameters& network, Node members,
+                  ParameterUse use = ParameterUse::kTrained);
 
   // Over each column; layer norm with mean and variance, RMS norm with the mean square.
   Node LayerNorm(Node x, float epsilon = MlpFunction::kNormEpsilon);
@@ -182,9 +192,12 @@ class StaticGraph {
   Node MeanSquaredError(Node x, Node target);
   // - sum over rows of target * log softmax(logits): 1 x columns.
   Node CrossEntropy(Node logits, Node target);
-  // Weights of the two of `bins` evenly spaced points next to x (1 x n), cut to [low, high]:
-  // bins x n. A target: no gradient.
-  Node TwoHot(Node x, float low, float high, int bins);
+  // Weights of the two points next to x (1 x n): bins.count() x n. A target: no gradient.
+  Node TwoHot(Node x, const TwoHotBins& bins);
+  // Of the logits of `members` heads, members * bins.count() rows. Cross-entropy with the two-hot x
+  // (members rows, or one for all; no gradient), and the number that each predicts: members x n.
+  Node TwoHotCrossEntropy(Node logits, Node x, const TwoHotBins& bins);
+  Node TwoHotMean(Node logits, const TwoHotBins& bins);
 
   // Allocates; nothing can be added afterwards. Finishes the parameters, too.
   void Finish();
@@ -199,6 +212,9 @@ class StaticGraph {
   void Forward();
   // Only what these need, all of it again.
   void Forward(std::initializer_list<Node> outputs);
+  // All that such a pass left out, so that inputs can depend on what came first: targets on the
+  // values that are to be learned. Inputs of the first part must be as they were.
+  void ForwardRest();
 
   // After Forward(), with the same parameters and inputs. The loss is 1 x 1.
   void Backward(Node loss);
@@ -210,6 +226,7 @@ class StaticGraph {
   std::size_t arena_size() const;  // floats
 
  private:
+  Node AddBlockLinear(std::span<const Node> inputs, int blocks, int parts);
   Node Apply(Node x, internal::UnaryFunction f);
   Node Apply(Node a, Node b, internal::Binary f);
   Node Concat(std::span<const Node> parts, bool rows);

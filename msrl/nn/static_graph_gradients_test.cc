@@ -165,7 +165,7 @@ TEST(StaticGraphGradientsTest, StraightThroughSamples) {
 TEST(StaticGraphGradientsTest, TwoHotHasTheMean) {
   StaticGraph graph;
   const Node x = graph.Input(1, 5);
-  const Node y = graph.TwoHot(x, -2.0F, 2.0F, 9);
+  const Node y = graph.TwoHot(x, TwoHotBins::Even(9, 2.0));
   graph.Finish();
   graph.input(x) << -5.0F, -2.0F, 0.3F, 2.0F, 9.0F;
   graph.Forward();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/check.h"
 #include "msrl/core/text.h"
 #include "msrl/nn/static_graph.h"
 #include "msrl/testing/gradients.h"
@@ -53,6 +54,38 @@ Eigen::MatrixXd NormOf(const Eigen::MatrixXd& x, bool centre) {
   for (auto column : y.colwise()) {
     if (centre) column.array() -= column.mean();
     column /= std::sqrt(column.array().square().mean() + 1e-5);
+  }
+  return y;
+}
+
+Eigen::VectorXd PointsOf(const TwoHotBins& bins) {
+  return Eigen::Map<const Eigen::VectorXf>(bins.points().data(), bins.count()).cast<double>();
+}
+
+// Cross-entropy of every head with weights that are hats around the points.
+Eigen::MatrixXd TwoHotEntropyOf(const Eigen::MatrixXd& logits, const Eigen::MatrixXd& x,
+                                const TwoHotBins& bins) {
+  const Eigen::VectorXd b = PointsOf(bins);
+  const bool symlog = bins.FromMean(1.0F) != 1.0F;
+  const Eigen::Index n = b.size();
+  Eigen::MatrixXd y(x.rows(), x.cols());
+  for (Eigen::Index i = 0; i < x.rows(); ++i) {
+    const Eigen::MatrixXd p = SoftmaxRows(logits.middleRows(i * n, n), static_cast<int>(n));
+    for (Eigen::Index j = 0; j < x.cols(); ++j) {
+      const double raw = x(i, j);
+      const double at =
+          std::clamp(symlog ? std::copysign(std::log1p(std::abs(raw)), raw) : raw, b[0], b[n - 1]);
+      double entropy = 0.0;
+      for (Eigen::Index k = 0; k < n; ++k) {
+        double weight = 0.0;
+        if (k > 0 && at >= b[k - 1] && at <= b[k]) weight = (at - b[k - 1]) / (b[k] - b[k - 1]);
+        if (k + 1 < n && at >= b[k] && at <= b[k + 1]) {
+          weight = std::max(weight, (b[k + 1] - at) / (b[k + 1] - b[k]));
+        }
+        entropy -= weight * std::log(p(k, j));
+      }
+      y(i, j) = entropy;
+    }
   }
   return y;
 }
@@ -214,6 +247,40 @@ std::vector<OpCase> OpCases() {
            nullptr});
     }
   }
+  for (const int parts : {1, 3}) {
+    add({StrCat("BlockLinear", parts),
+         {{12, 7}},
+         {{parts * 20, 3}, {parts * 20, 1}},
+         {},
+         [parts](StaticGraph& g, const Nodes& n, const Handles& p) {
+           return g.BlockLinear(n[0], g.Param(p[0]), g.Param(p[1]), 4, parts);
+         },
+         [parts](const MatrixList& m) {
+           Eigen::MatrixXd full = Eigen::MatrixXd::Zero(m[1].rows(), 12);
+           for (int i = 0; i < 4 * parts; ++i) {
+             full.block(i * 5, i % 4 * 3, 5, 3) = m[1].middleRows(i * 5, 5);
+           }
+           return Eigen::MatrixXd((full * m[0]).colwise() + m[2].col(0));
+         },
+         nullptr});
+  }
+  // a weight whose columns are shared with a full product
+  add({"BlockLinearOfPart",
+       {{12, 7}},
+       {{8, 18}},
+       {},
+       [](StaticGraph& g, const Nodes& n, const Handles& p) {
+         const Node weight = g.Param(p[0]);
+         return g.Add(g.Linear(n[0], g.SliceColumns(weight, 0, 12)),
+                      g.BlockLinear(n[0], g.SliceColumns(weight, 12, 6), 2));
+       },
+       [](const MatrixList& m) {
+         Eigen::MatrixXd full = m[1].leftCols(12);
+         full.topLeftCorner(4, 6) += m[1].topRightCorner(4, 6);
+         full.bottomRightCorner(4, 6) += m[1].bottomRightCorner(4, 6);
+         return Eigen::MatrixXd(full * m[0]);
+       },
+       nullptr});
   add({"LinearOfNodes",
        {{7, 5}, {6, 7}, {6, 1}},
        {},
@@ -445,6 +512,51 @@ std::vector<OpCase> OpCases() {
              -SoftmaxRows(m[0], 5).array().log().cwiseProduct(m[1].array()).colwise().sum());
        },
        nullptr});
+  // two heads of 21 points, an even number of points, one target for both heads
+  const TwoHotBins odd = TwoHotBins::Symlog(21, 2.0);
+  const TwoHotBins even = TwoHotBins::Symexp(38, 2.0);
+  const Eigen::MatrixXf targets =
+      (Eigen::MatrixXf(2, 3) << 0.3F, -40.0F, 2.0F, -1.1F, 0.0F, 40.0F).finished();
+  add({"TwoHotCrossEntropyOfEach",
+       {{42, 3}},
+       {},
+       {targets},
+       [odd](StaticGraph& g, const Nodes& n, const Handles&) {
+         return g.TwoHotCrossEntropy(n[0], n[1], odd);
+       },
+       [odd](const MatrixList& m) { return TwoHotEntropyOf(m[0], m[1], odd); },
+       nullptr});
+  add({"TwoHotCrossEntropyOfOne",
+       {{76, 3}},
+       {},
+       {targets.topRows(1)},
+       [even](StaticGraph& g, const Nodes& n, const Handles&) {
+         return g.TwoHotCrossEntropy(n[0], n[1], even);
+       },
+       [even](const MatrixList& m) { return TwoHotEntropyOf(m[0], m[1].replicate(2, 1), even); },
+       nullptr});
+  for (const TwoHotBins& bins : {odd, even, TwoHotBins::Even(15, 3.0)}) {
+    add({StrCat("TwoHotMean", bins.count()),
+         {{2 * bins.count(), 3}},
+         {},
+         {},
+         [bins](StaticGraph& g, const Nodes& n, const Handles&) {
+           return g.TwoHotMean(n[0], bins);
+         },
+         [bins](const MatrixList& m) {
+           Eigen::MatrixXd y(2, 3);
+           for (int i = 0; i < 2; ++i) {
+             const Eigen::MatrixXd p =
+                 SoftmaxRows(m[0].middleRows(i * bins.count(), bins.count()), bins.count());
+             for (int j = 0; j < 3; ++j) y(i, j) = PointsOf(bins).dot(p.col(j));
+           }
+           const bool symlog = bins.count() == 21;
+           return symlog ? Eigen::MatrixXd(y.unaryExpr(
+                               [](double v) { return std::copysign(std::expm1(std::abs(v)), v); }))
+                         : y;
+         },
+         nullptr});
+  }
   return cases;
 }
 
@@ -526,13 +638,66 @@ TEST_P(StaticGraphOpTest, MatchesItsDefinitionOnParts) { CheckOp(GetParam(), tru
 INSTANTIATE_TEST_SUITE_P(Ops, StaticGraphOpTest, ::testing::ValuesIn(OpCases()),
                          [](const auto& c) { return c.param.name; });
 
+// Some members of an ensemble are those of all of them, in any order.
+TEST(StaticGraphPerceptronTest, MembersAreThoseOfTheEnsemble) {
+  const MlpSpec spec{.input = 5,
+                     .hidden = {16},
+                     .output = 3,
+                     .activation = Activation::kMish,
+                     .layer_norm = true,
+                     .members = 4};
+  Rng rng(1, "mlp");
+  Parameters parameters({.target = true});
+  parameters.Add("other", 3, 1);
+  const MlpParameters network = AddMlp(parameters, "net", spec, rng);
+  StaticGraph graph;
+  const Node x = graph.InputWithGradient(5, 7);
+  const Node members = graph.Input(2, 1);
+  const Node all = graph.Mlp(x, network);
+  const Node some = graph.MlpMembers(x, network, members);
+  const Node frozen = graph.MlpMembers(x, network, members, ParameterUse::kFrozen);
+  const Node target = graph.MlpMembers(x, network, members, ParameterUse::kTarget);
+  graph.Finish();
+  for (float& v : parameters.target()) v *= 0.5F;
+  graph.FillNormal(x, rng);
+  graph.input(members) << 3, 1;
+  graph.Forward();
+  EXPECT_EQ(graph.value(some).topRows(3), graph.value(all).bottomRows(3));
+  EXPECT_EQ(graph.value(some).bottomRows(3), graph.value(all).middleRows(3, 3));
+  EXPECT_EQ(graph.value(frozen), graph.value(some));
+  EXPECT_NE(graph.value(target), graph.value(some));
+
+  const Eigen::MatrixXf d = RandomMatrix(6, 7, rng);
+  Eigen::MatrixXf d_all = Eigen::MatrixXf::Zero(12, 7);
+  d_all.bottomRows(3) = d.topRows(3);
+  d_all.middleRows(3, 3) = d.bottomRows(3);
+  parameters.ClearGradients();
+  graph.Backward({{all, d_all}});
+  const Eigen::MatrixXf d_x = graph.gradient(x);
+  const std::vector<float> expected(parameters.gradients().begin(), parameters.gradients().end());
+  parameters.ClearGradients();
+  graph.Backward({{frozen, d}});
+  EXPECT_LT((graph.gradient(x) - d_x).cwiseAbs().maxCoeff(), Tol(1e-5));
+  EXPECT_EQ(Norm(parameters.gradients()), 0.0);
+  parameters.ClearGradients();
+  graph.Backward({{some, d}});
+  EXPECT_LT((graph.gradient(x) - d_x).cwiseAbs().maxCoeff(), Tol(1e-5));
+  EXPECT_TRUE(std::ranges::equal(parameters.gradients(), expected));
+  graph.Backward({{some, d}});
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(parameters.gradients()[i], 2.0F * expected[i], Tol(1e-5)) << i;
+  }
+  graph.input(members) << 3, 4;
+  EXPECT_THROW(graph.Forward(), InvariantError);
+}
+
 // The perceptron has its own test of gradients; here it must be the same network.
 TEST(StaticGraphPerceptronTest, IsMlp) {
   for (const MlpSpec& spec : {MlpSpec{.input = 5, .hidden = {16, 16}, .output = 3},
                               MlpSpec{.input = 5,
                               .hidden = {20},
                               .output = 2,
-                              .activation = Activation::kSilu,
+                              .activation = Activation::kMish,
                               .output_activation = Activation::kTanh,
                               .layer_norm = true,
                               .members = 3}}) {

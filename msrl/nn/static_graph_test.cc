@@ -134,7 +134,8 @@ TEST(StaticGraphTest, NothingIsAllocatedOnceBuilt) {
   const Node low = graph.Min(graph.SliceRows(q, 0, 12), graph.SliceRows(q, 12, 12));
   const Node picked = graph.Pick(low, index);
   const Node error = graph.MeanSquaredError(picked, graph.MeanRows(q_target));
-  const Node entropy = graph.Mean(graph.CrossEntropy(logits, graph.TwoHot(picked, -1, 1, 12)));
+  const Node entropy =
+      graph.Mean(graph.CrossEntropy(logits, graph.TwoHot(picked, TwoHotBins::Even(12, 1.0))));
   const Node loss = graph.Add(
       error, graph.Add(entropy, graph.Mean(graph.Reshape(graph.Clamp(mixed, -1, 1), 36, 2))));
   graph.Finish();
@@ -164,6 +165,34 @@ std::string CheckText(const std::function<void()>& f) {
     return error.what();
   }
   return "";
+}
+
+// A target that depends on what the same pass computes.
+TEST(StaticGraphTest, TheRestComesAfterItsInputs) {
+  Rng rng(8, "rest");
+  Parameters parameters;
+  const LinearParameters layer = AddLinear(parameters, "layer", 3, 2, rng);
+  StaticGraph graph;
+  const Node x = graph.Input(3, 4);
+  const Node y = graph.Linear(x, layer);
+  const Node target = graph.Input(2, 4);
+  const Node difference = graph.Subtract(y, target);
+  const Node loss = graph.Mean(graph.Square(difference));
+  graph.Finish();
+  EXPECT_THROW(graph.ForwardRest(), InvariantError);
+  graph.FillNormal(x, rng);
+  graph.Forward({y});
+  EXPECT_EQ(graph.value(difference).norm(), 0.0F);  // not computed yet
+  const Eigen::MatrixXf first = graph.value(y);
+  graph.input(target) = first.array() - 0.5F;
+  graph.input(x).setZero();  // nobody looks any more
+  graph.ForwardRest();
+  EXPECT_EQ(graph.value(y), first);
+  EXPECT_NEAR(graph.value(loss)(0, 0), 0.25, Tol(1e-6));
+  graph.ForwardRest();  // nothing is left
+  EXPECT_EQ(graph.value(y), first);
+  graph.Backward(loss);
+  EXPECT_GT(layer.bias->gradient().norm(), 0.1F);
 }
 
 TEST(StaticGraphTest, ErrorsNameTheShapes) {

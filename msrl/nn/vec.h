@@ -65,6 +65,14 @@ inline Vec AsFloat(IntVec bits) { return reinterpret_cast<Vec>(bits); }
 inline IntVec AsInt(Vec x) { return reinterpret_cast<IntVec>(x); }
 inline Vec Abs(Vec x) { return AsFloat(AsInt(x) & 0x7fffffff); }
 
+inline Vec Reverse(Vec v) {
+#if defined(__AVX2__) && defined(__FMA__)
+  return __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+#else
+  return __builtin_shufflevector(v, v, 3, 2, 1, 0);
+#endif
+}
+
 inline float Sum(Vec v) {
   float s[kLanes];
   __builtin_memcpy(s, &v, sizeof v);
