@@ -48,14 +48,13 @@ TEST_P(Dial, ExpertBeatsRandomBeatsAntiExpert) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Dial,
-    ::testing::Values(Case{"graph-motif", {}, 5, 3}, Case{"micro-grid", {}, 5, 3},
-                      Case{"point-rooms", {}, 5, 3}, Case{"point-rooms", {"reward=sparse"}, 5, 0},
-                      Case{"point-rooms", {"reward=velocity"}, 5, 3},
-                      Case{"dubins-reacher", {}, 5, 3},
-                      Case{"dubins-reacher", {"task=dubins"}, 5, 3},
-                      Case{"dubins-reacher", {"task=arm"}, 5, 3},
-                      Case{"dubins-reacher", {"task=balance"}, 5, 3},
-                      Case{"four-rooms-sparse", {}, 20, 0}, Case{"four-rooms-dense", {}, 5, 3}),
+    ::testing::Values(
+        Case{"graph-motif", {}, 5, 3}, Case{"micro-grid", {}, 5, 3}, Case{"point-rooms", {}, 5, 3},
+        Case{"point-rooms", {"reward=sparse"}, 5, 0},
+        Case{"point-rooms", {"reward=velocity"}, 5, 3}, Case{"dubins-reacher", {}, 5, 3},
+        Case{"dubins-reacher", {"task=dubins"}, 5, 3}, Case{"dubins-reacher", {"task=arm"}, 5, 3},
+        Case{"dubins-reacher", {"task=balance"}, 5, 3}, Case{"four-rooms-sparse", {}, 20, 0},
+        Case{"four-rooms-dense", {}, 5, 3}, Case{"pointmaze-umaze", {"continuing=true"}, 150, 5}),
     [](const auto& test) {
       std::string name = test.param.id;
       if (!test.param.options.empty()) name += "_" + test.param.options[0];
@@ -79,6 +78,7 @@ TEST(Expert, ReachesGoals) {
       {"dubins-reacher", {"action_cost=0", "reward=sparse", "task=dubins"}},
       {"dubins-reacher", {"action_cost=0", "reward=sparse", "task=arm"}},
       {"four-rooms-sparse", {}},
+      {"pointmaze-large", {}},
   };
   for (const SuccessCase& test : cases) {
     const auto env = MakeEnv(test.id, test.options);

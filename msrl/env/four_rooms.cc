@@ -11,6 +11,30 @@ constexpr double kAcceleration = 0.04;
 constexpr double kTopSpeed = kAcceleration / (1.0 - kDamping);
 constexpr double kMotionScale = 5.0;  // one over the top speed
 
+// Places are shown in units of 2.
+class FourRoomsGoal : public GoalTask {
+ public:
+  explicit FourRoomsGoal(bool sparse) : sparse_(sparse) {}
+
+  Vec2 Achieved(const EnvView& o) const override { return {2.0 * o[0], 2.0 * o[1]}; }
+  Vec2 Desired(const EnvView& o) const override { return {2.0 * o[2], 2.0 * o[3]}; }
+  void Show(const Vec2& achieved, const Vec2& desired, std::span<double> entries) const override {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto k = static_cast<Eigen::Index>(i);
+      entries[i] = 0.5 * desired[k];
+      entries[2 + i] = 0.5 * (desired[k] - achieved[k]);
+    }
+  }
+  Outcome Judge(const Vec2& achieved, const Vec2& desired) const override {
+    const double distance = (desired - achieved).norm();
+    const double near = distance < FourRoomsModel::kGoalRadius ? 1.0 : 0.0;
+    return {sparse_ ? near : -0.25 * distance, false};
+  }
+
+ private:
+  bool sparse_;
+};
+
 }  // namespace
 
 EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
@@ -31,6 +55,8 @@ EnvSpec FourRoomsModel::Spec(const FourRoomsConfig& config) {
   spec.observation_bound = 2.0;
   spec.has_success = true;
   spec.goal_entries = {2, 3, 6, 7};
+  spec.goal_task = std::make_shared<FourRoomsGoal>(is_sparse);
+  spec.terminates = NeverTerminates;
   const std::string where = ", mean of 10,000 episodes with seeds from 100,000";
   if (!config.walls) return spec;
   spec.random_return = {is_sparse ? 1.75 : -50.5, "uniform random actions" + where};
@@ -65,8 +91,7 @@ Outcome FourRoomsModel::Advance(State& state, const Vec2& action, Rng* /*noise*/
   } else {
     state.position = next;
   }
-  const double distance = (goal - state.position).norm();
-  return {sparse ? (distance < kGoalRadius ? 1.0 : 0.0) : -0.25 * distance, false};
+  return FourRoomsGoal(sparse).Judge(state.position, goal);
 }
 
 void FourRoomsModel::Observe(const State& state, std::span<double> observation,

@@ -21,6 +21,11 @@ Hidden::Hidden(std::unique_ptr<Env> env, HiddenThing thing)
   spec_.description +=
       thing == HiddenThing::kGoal ? "; the goal is hidden" : "; what each action does is hidden";
   spec_.reference_return.reset();
+  if (thing == HiddenThing::kGoal) {
+    spec_.goal_task.reset();
+    // what ends an episode may depend on what is no longer shown
+    spec_.terminates = nullptr;
+  }
 }
 
 void Hidden::Reset(std::uint64_t seed) {

@@ -31,6 +31,8 @@ TEST(Hidden, GoalIsNeitherInObservationNorInGeometry) {
     ++tasks;
     const auto hidden = MakeEnv(id, kGoalHidden);
     EXPECT_EQ(hidden->spec().id, id);
+    EXPECT_TRUE(hidden->spec().terminates == nullptr);
+    EXPECT_TRUE(MakeEnv(id, kGainsHidden)->spec().terminates != nullptr);
     bool told = false;
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       shown->Reset(seed);

@@ -7,20 +7,17 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/core/config.h"
 #include "msrl/env/env.h"
+#include "msrl/env/goal_task.h"
 #include "msrl/env/instance.h"
 #include "msrl/env/painter.h"
 #include "msrl/env/walls.h"
 
 namespace msrl {
-
-struct Outcome {
-  double reward = 0.0;
-  bool terminated = false;
-};
 
 // Reward of a target task: at the goal alone, or more the nearer it is.
 enum class GoalReward { kSparse, kDense };
@@ -63,6 +60,23 @@ RolloutResult BestRollout(const Model& model, const typename Model::State& state
   return best;
 }
 
+// What a snapshot says of the options that it was made with. One that came later (kLater) counts
+// only where it is not as before, so that snapshots from before stay readable.
+template <typename Config>
+std::string IdentityOf(const Config& config) {
+  std::vector<ConfigField> fields = ListFields(config);
+  if constexpr (requires { Config::kLater; }) {
+    const std::vector<ConfigField> before = ListFields(Config{});
+    std::erase_if(fields, [&before](const ConfigField& field) {
+      const auto same = [&field](const ConfigField& other) {
+        return other.key == field.key && other.value == field.value;
+      };
+      return field.key == Config::kLater && std::ranges::any_of(before, same);
+    });
+  }
+  return IdentityText(fields);
+}
+
 // Needs of a Model:
 //   Config, State (a struct of doubles with a Fields list), kId, kControllers
 //   static EnvSpec Spec(const Config&)         UserError on impossible options
@@ -84,8 +98,7 @@ class ModelEnv : public EnvBase, private Expert {
   static constexpr double kMaxStateMagnitude = 1e6;
 
   explicit ModelEnv(Config config)
-      : EnvBase(Model::Spec(config), IdentityText(ListFields(config))),
-        config_(std::move(config)) {}
+      : EnvBase(Model::Spec(config), IdentityOf(config)), config_(std::move(config)) {}
 
   StepResult Step(const Action& action) override {
     Vec2 clipped;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kHalfWidth = 1.25;
 constexpr double kFarAway = 1e9;  // half width of the arena of velocity tasks
+constexpr auto kLayouts = EnumValues<RoomLayout>();
 constexpr int kMinHorizon = 50;
 constexpr int kMaxHorizon = 120;
 
@@ -42,6 +43,10 @@ Vec2 RandomPoint(double half_width, Rng& rng) {
 
 EnvSpec PointRoomsModel::Spec(const PointRoomsConfig& config) {
   RequireInRange(config);
+  if (config.detour &&
+      (config.layout == RoomLayout::kOpen || config.common.reward == RewardStyle::kVelocity)) {
+    throw UserError("point-rooms: detour needs a wall and a goal behind it");
+  }
   EnvSpec spec;
   spec.id = kId;
   spec.family = "point-rooms";
@@ -59,12 +64,17 @@ EnvSpec PointRoomsModel::Spec(const PointRoomsConfig& config) {
 
 PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint64_t seed) {
   Rng rng(seed, "point-rooms");
+  std::span<const RewardStyle> styles = kPointRewards;
+  std::span<const RoomLayout> layouts = kLayouts;
+  if (config.detour) {  // without velocities, and without the open arena
+    styles = styles.first(styles.size() - 1);
+    layouts = layouts.subspan(1);
+  }
   PointRoomsModel model = DrawInSplit(config.common, [&] {
     PointRoomsModel drawn;
-    drawn.rule = SampleRewardRule(config.common, kPointRewards, rng);
-    constexpr auto kLayouts = EnumValues<RoomLayout>();
-    const auto drawn_kind = static_cast<std::size_t>(rng.Index(std::ssize(kLayouts)));
-    RoomLayout kind = config.layout.value_or(kLayouts[drawn_kind]);
+    drawn.rule = SampleRewardRule(config.common, styles, rng);
+    const auto drawn_kind = static_cast<std::size_t>(rng.Index(std::ssize(layouts)));
+    RoomLayout kind = config.layout.value_or(layouts[drawn_kind]);
     const bool has_goal = drawn.rule.HasGoal();
     // a velocity task needs room to move
     if (!has_goal) kind = RoomLayout::kOpen;
@@ -114,7 +124,8 @@ PointRoomsModel PointRoomsModel::Draw(const PointRoomsConfig& config, std::uint6
   model.slot_mask = SampleSlotMask(config.common, rng);
   do {
     model.start.position = RandomPoint(1.1, rng);
-  } while ((model.start.position - model.goal).norm() < 2.0 * model.radius);
+  } while ((model.start.position - model.goal).norm() < 2.0 * model.radius ||
+           (config.detour && model.walls.IsClear(model.start.position, model.goal, 0.0)));
   if (!model.rule.HasGoal()) model.start.position.setZero();
   model.route = Route(model.walls, model.goal, 0.08);
   Rng transform_rng(seed, "point-rooms/transform");

@@ -3,6 +3,7 @@
 #define MSRL_ENV_POINT_ROOMS_H_
 
 #include <string>
+#include <string_view>
 
 #include "msrl/env/model_env.h"
 
@@ -22,15 +23,18 @@ constexpr auto EnumNames(PlaneMap) {
 
 struct PointRoomsConfig {
   static constexpr int kStepLimit = 400;
+  static constexpr std::string_view kLater = "detour";
   InstanceOptions common;
   std::optional<RoomLayout> layout;
   PlaneMap transform = PlaneMap::kNone;
+  bool detour = false;
 
   template <typename V>
   void Fields(V&& visit) {
     common.Fields(visit, kPointRewards, kStepLimit);
     visit("layout", layout, "no wall, one wall with a gap, or two walls with a corridor between");
     visit("transform", transform, "linear map of the geometry's plane");
+    visit("detour", detour, "a wall stands between start and goal: the straight line fails");
   }
 };
 

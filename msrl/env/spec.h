@@ -3,6 +3,8 @@
 #define MSRL_ENV_SPEC_H_
 
 #include <array>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +13,8 @@
 #include "msrl/core/lift.h"
 
 namespace msrl {
+
+class GoalTask;
 
 // Size of the aligned geometry and of the action code: the same for all environments, because what
 // is learned in one is used in another.
@@ -53,15 +57,24 @@ struct EnvSpec {
   bool has_success = false;
   // Entries of the observation that tell the episode's goal; empty if there is none to tell.
   std::vector<int> goal_entries;
+  // What a step would have been with another goal; null where that cannot be told.
+  std::shared_ptr<const GoalTask> goal_task;
   // Slots 2 and 3 are the goal minus the two slots from here on: 0 a place, 4 a velocity.
   int goal_origin = 0;
   // The entry of the action code that each dimension of a continuous action goes into; those with
   // one entry share it as their mean. Empty: dimension i goes into entry i.
   std::vector<int> action_code;
+  // Whether a step terminates the episode, told by the observation that it leads to: for agents
+  // that imagine steps. Empty where an observation does not tell. Failed simulations terminate
+  // besides.
+  std::function<bool(std::span<const double> observation)> terminates;
   std::optional<MeasuredReturn> random_return;
   std::optional<MeasuredReturn> still_return;  // zero action
   std::optional<MeasuredReturn> reference_return;
 };
+
+// EnvSpec::terminates of tasks that only a time limit ends.
+inline bool NeverTerminates(std::span<const double> /*observation*/) { return false; }
 
 // The shared meaning of the eight geometry slots:
 //   0,1 where am I          position relative to the episode's start or the arena's centre

@@ -2,13 +2,12 @@
 #ifndef MSRL_ENV_WALLS_H_
 #define MSRL_ENV_WALLS_H_
 
-#include <Eigen/Core>
 #include <array>
 #include <cmath>
 
-namespace msrl {
+#include "msrl/env/vec2.h"
 
-using Vec2 = Eigen::Vector2d;
+namespace msrl {
 
 // The line x[axis] = position, open where the other coordinate is near a gap's centre.
 struct Wall {

@@ -101,5 +101,62 @@ TEST(PointRooms, TransformsChangeOnlyWhatIsShown) {
   }
 }
 
+// Who goes straight ahead fails, who knows the way does not.
+TEST(PointRooms, ADetourLeadsAroundAWall) {
+  PointRoomsConfig config;
+  config.detour = true;
+  config.common.reward = RewardStyle::kSparse;
+  config.common.horizon = 150;
+  PointRooms env(config);
+  ActionBuffer action(env.spec().action);
+  int straight = 0;
+  int around = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    for (const bool knows : {false, true}) {
+      env.Reset(seed);
+      const PointRoomsModel& model = env.model();
+      EXPECT_FALSE(model.walls.IsClear(model.start.position, model.goal, 0.0)) << seed;
+      bool arrived = false;
+      for (int t = 0; t < 150 && !arrived; ++t) {
+        env.expert()->Best(action);
+        if (!knows) {
+          const Vec2 way = model.goal - env.state().position;
+          for (int i = 0; i < 2; ++i) action.values()[static_cast<std::size_t>(i)] = way[i];
+        }
+        env.Step(action.view());
+        arrived = *env.Success();
+      }
+      (knows ? around : straight) += arrived ? 1 : 0;
+    }
+  }
+  EXPECT_GE(around, 190);
+  EXPECT_LE(straight, 40);
+}
+
+TEST(PointRooms, SnapshotsFromBeforeDetoursStayReadable) {
+  std::vector<ConfigField> before = ListFields(PointRoomsConfig{});
+  EXPECT_EQ(std::erase_if(before, [](const ConfigField& f) { return f.key == "detour"; }), 1U);
+  EXPECT_EQ(IdentityOf(PointRoomsConfig{}), IdentityText(before));
+  PointRoomsConfig config;
+  config.detour = true;
+  EXPECT_EQ(IdentityOf(config), IdentityText(ListFields(config)));
+  PointRooms plain({});
+  PointRooms detours(config);
+  plain.Reset(1);
+  detours.Reset(1);
+  EXPECT_THROW(detours.Restore(plain.Snapshot()), UserError);
+  EXPECT_THROW(plain.Restore(detours.Snapshot()), UserError);
+}
+
+TEST(PointRooms, ADetourNeedsAWallAndAGoal) {
+  PointRoomsConfig config;
+  config.detour = true;
+  config.layout = RoomLayout::kOpen;
+  EXPECT_THROW(PointRooms{config}, UserError);
+  config.layout.reset();
+  config.common.reward = RewardStyle::kVelocity;
+  EXPECT_THROW(PointRooms{config}, UserError);
+}
+
 }  // namespace
 }  // namespace msrl

@@ -30,7 +30,9 @@ const std::vector<Task> kGoals{{"point-rooms", {"reward=sparse"}},
                                {"reacher-goal"},
                                {"pusher-push"},
                                {"walker2d-goal"},
-                               {"antmaze-umaze", {"continuing=true"}}};
+                               {"antmaze-umaze", {"continuing=true"}},
+                               {"pointmaze-umaze", {"continuing=true"}},
+                               {"pointmaze-large", {"reward=dense", "continuing=true"}}};
 // There is no place to arrive at.
 const std::vector<Task> kGoalless{
     {"hopper"},   {"walker2d"},       {"ant"},

@@ -217,6 +217,36 @@ TEST_P(EnvContract, OnlyTheTimeLimitTruncates) {
   }
 }
 
+// A rule that tells ends from observations tells those of the environment, and every target has
+// one.
+TEST_P(EnvContract, ObservationsTellTheEnd) {
+  const auto env = Make();
+  const auto& terminates = env->spec().terminates;
+  const bool is_source = BuiltinEnvs().Find(GetParam()).is_source;
+  ASSERT_EQ(terminates == nullptr, is_source);
+  if (is_source) GTEST_SKIP();
+  const auto told = [&] {
+    const EnvView shown = env->observation();
+    return terminates({shown.data(), static_cast<std::size_t>(shown.size())});
+  };
+  int ends = 0;
+  for (std::uint64_t seed = 0; std::cmp_less(seed, Scaled(*env, 300)); ++seed) {
+    env->Reset(seed);
+    EXPECT_FALSE(told());
+    Behaviour behaviour(*env, {.skill = 0.0, .persistence = 8.0}, Rng(seed, "a"));
+    for (bool running = true; running;) {
+      const StepResult result = env->Step(behaviour.Act());
+      ASSERT_EQ(told(), result.terminated) << env->fault();
+      ends += result.terminated ? 1 : 0;
+      running = !result.terminated && !result.truncated;
+    }
+  }
+  // random actions make robots fall and a ball roll to the goal; that an ant reaches the goal of a
+  // maze is another test's
+  const std::set<std::string> ending{"hopper", "walker2d", "ant", "humanoid", "pointmaze"};
+  EXPECT_EQ(ends > 0, ending.contains(env->spec().family));
+}
+
 TEST_P(EnvContract, RefusesBadActions) {
   const auto env = Make();
   env->Reset(0);

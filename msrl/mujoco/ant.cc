@@ -23,6 +23,8 @@ constexpr double kLength = 4.0;        // m, unit of length
 constexpr double kNominalSpeed = 4.0;  // m/s, what slot 2 aims at
 constexpr int kBodies = 13;            // without the world
 
+bool IsHealthy(double height) { return kLowest <= height && height <= kHighest; }
+
 double ClippedForce(double force) {
   return std::clamp(force, -kLargestForceShown, kLargestForceShown);
 }
@@ -56,6 +58,7 @@ Ant::Ant(const MujocoConfig& config)
     : Ant(
           [&] {
             Setup setup = MakeSetup("ant", 0, config);
+            setup.spec.terminates = [](std::span<const double> o) { return !IsHealthy(o[0]); };
             SetMeasuredReturns(setup.spec);
             setup.model = TaskModel(config, "ant", ModelText("ant"), kSizes);
             return setup;
@@ -87,8 +90,7 @@ Outcome Ant::Judge(std::span<const double> control) {
   const double before = memory()[kLastX];
   const double after = memory()[kLastX] = body_position(torso_)[0];
   const double speed = (after - before) / spec_.dt;
-  const double height = qpos()[2];
-  const bool healthy = kLowest <= height && height <= kHighest;
+  const bool healthy = IsHealthy(qpos()[2]);
   double reward = speed + (healthy || is_v4_ ? 1.0 : 0.0) - kControlCost * SquaredNorm(control);
   if (!is_v4_) {
     double sum = 0.0;

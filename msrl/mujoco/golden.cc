@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "msrl/core/check.h"
-#include "msrl/mujoco/ant_maze.h"
+#include "msrl/files/json_text.h"
+#include "msrl/mujoco/maze.h"
 #include "msrl/mujoco/tasks.h"
 
 namespace msrl {
@@ -223,6 +224,7 @@ Tolerance ToleranceOf(const std::string& family) {
   if (family == "hopper") return {1e-10, 1e-9};
   if (family == "walker2d") return {1e-10, 1e-8};
   if (family == "humanoid") return {1e-9, 1e-8};
+  if (family == "pointmaze") return {1e-10, 1e-9};
   return {1e-9, 1e-5};  // ant, antmaze
 }
 
@@ -390,13 +392,18 @@ void CompareModel(const mjModel& model, const GoldenFile& file, Comparison& comp
   }
 }
 
-std::unique_ptr<MujocoEnv> MakeTask(const std::string& id, std::vector<std::string> options) {
+const MujocoTask& FindTask(const std::string& id) {
   for (const MujocoTask& task : MujocoTasks()) {
-    if (task.id == id) return task.make(options);
+    if (task.id == id) return task;
   }
   std::vector<std::string> known;
   for (const MujocoTask& task : MujocoTasks()) known.push_back(task.id);
   throw UserError(StrCat("'", id, "' is no MuJoCo task", DidYouMean(id, known)));
+}
+
+bool HasOption(const MujocoTask& task, std::string_view key) {
+  return std::ranges::any_of(task.options(),
+                             [key](const ConfigField& field) { return field.key == key; });
 }
 
 void RequireSizes(const MujocoEnv& env, const GoldenTrajectory& trajectory) {
@@ -418,7 +425,7 @@ void RequireSizes(const MujocoEnv& env, const GoldenTrajectory& trajectory) {
   }
 }
 
-// One replay in one version; `goal` is the index of an AntMaze goal, or -1.
+// One replay in one version; `goal` is the index of a maze's goal, or -1.
 class Replay {
  public:
   Replay(MujocoEnv& env, std::string version, Comparison& comparison)
@@ -487,8 +494,8 @@ class Replay {
   void Start(const GoldenTrajectory& trajectory, int goal) {
     env_.Reset(0);
     if (goal >= 0) {
-      env_.memory()[AntMaze::kGoalX] = trajectory.goals[static_cast<std::size_t>(goal)][0];
-      env_.memory()[AntMaze::kGoalY] = trajectory.goals[static_cast<std::size_t>(goal)][1];
+      env_.memory()[MazeTask::kGoalX] = trajectory.goals[static_cast<std::size_t>(goal)][0];
+      env_.memory()[MazeTask::kGoalY] = trajectory.goals[static_cast<std::size_t>(goal)][1];
     }
     env_.StartAt(trajectory.init_qpos, trajectory.init_qvel);
   }
@@ -496,10 +503,11 @@ class Replay {
     const auto found = step.observation.find(version_);
     if (found == step.observation.end()) return;
     const auto& expected = found->second;
-    // ours has the position and the goal after the reference's
+    // in mazes ours has more after the reference's: the goal, of an ant also the position
     auto shown =
         std::span(env_.observation().data(), static_cast<std::size_t>(env_.observation().size()));
     if (env_.spec().family == "antmaze") shown = shown.first(shown.size() - 4);
+    if (env_.spec().family == "pointmaze") shown = shown.first(shown.size() - 2);
     comparison_.AddValues(StrCat(version_, " observation"), shown, expected,
                           10 * tolerance_.at(number), where);
   }
@@ -530,8 +538,7 @@ class Replay {
 }  // namespace
 
 GoldenFile ParseGolden(std::string_view text, std::string_view name) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw UserError(StrCat(name, ": not JSON"));
+  const auto json = ParseJson<Json>(text, name, {.bytes = 256 << 20, .values = 20'000'000});
   const Node root(json, std::string(name));
   if (root["schema"].Text() != "mujoco-golden-1") {
     root["schema"].Fail("\"mujoco-golden-1\"");
@@ -549,20 +556,22 @@ GoldenFile ParseGolden(std::string_view text, std::string_view name) {
 
 std::vector<Deviation> CheckAgainst(const std::string& id, const GoldenFile& file) {
   Comparison comparison;
+  const MujocoTask& task = FindTask(id);
   for (const std::string& version : file.versions) {
-    const std::string option = "version=" + version;
-    const auto env = MakeTask(id, {option});
-    const bool is_maze = env->spec().family == "antmaze";
+    std::vector<std::string> options;
+    if (HasOption(task, "version")) options.push_back("version=" + version);
+    const auto env = task.make(options);
+    options.emplace_back("reward=dense");
+    const auto dense = HasOption(task, "reward") ? task.make(options) : nullptr;  // mazes
     CompareModel(env->model(), file, comparison);
     for (const GoldenTrajectory& trajectory : file.trajectories) {
       RequireSizes(*env, trajectory);
       Replay replay(*env, version, comparison);
       replay.TeacherForced(trajectory);
-      if (!is_maze) {
+      if (dense == nullptr) {
         replay.OpenLoop(trajectory, -1, false);
         continue;
       }
-      const auto dense = MakeTask(id, {option, "reward=dense"});
       for (int goal = 0; std::cmp_less(goal, trajectory.goals.size()); ++goal) {
         replay.OpenLoop(trajectory, goal, false);
         Replay(*dense, version, comparison).OpenLoop(trajectory, goal, true);

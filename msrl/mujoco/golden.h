@@ -29,14 +29,14 @@ struct GoldenStep {
   std::map<std::string, double> reward;                    // by version
   std::vector<bool> terminated;                            // none or one
   std::vector<int> contacts;                               // none or one
-  std::vector<GoldenGoal> goals;                           // AntMaze
+  std::vector<GoldenGoal> goals;                           // mazes
 };
 
 struct GoldenTrajectory {
   std::string name;
   std::vector<double> init_qpos;
   std::vector<double> init_qvel;
-  std::vector<std::vector<double>> goals;  // AntMaze
+  std::vector<std::vector<double>> goals;  // mazes
   GoldenStep reset;  // only what a reset leaves: observation and qacc_warmstart
   std::vector<GoldenStep> steps;
 };

@@ -42,7 +42,10 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
                                            Case{"humanoid", "humanoid"},
                                            Case{"antmaze_umaze", "antmaze-umaze"},
                                            Case{"antmaze_medium", "antmaze-medium"},
-                                           Case{"antmaze_large", "antmaze-large"}),
+                                           Case{"antmaze_large", "antmaze-large"},
+                                           Case{"point_maze_umaze", "pointmaze-umaze"},
+                                           Case{"point_maze_medium", "pointmaze-medium"},
+                                           Case{"point_maze_large", "pointmaze-large"}),
                          [](const auto& test) { return std::string(test.param.file); });
 
 bool IsBeyond(const std::vector<Deviation>& rows, const std::string& quantity) {
@@ -87,12 +90,13 @@ TEST(GoldenFile, RefusesWhatIsNoSuchFile) {
   const auto error = [](std::string_view text) {
     return testing::UserErrorText([&] { ParseGolden(text, "f"); });
   };
-  EXPECT_EQ(error("{"), "f: not JSON");
+  EXPECT_EQ(error("{"), "f is damaged: not JSON at byte 2");
   EXPECT_EQ(error("[]"), "f: needs 'schema'");
   EXPECT_EQ(error(R"({"schema":"x"})"), "f.schema: needs \"mujoco-golden-1\"");
   const std::string head = R"({"schema":"mujoco-golden-1","task":"t","physics_used_by":)";
   EXPECT_EQ(error(head + R"("v6"})"), "f.physics_used_by: needs \"v4\", \"v5\" or \"v4,v5\"");
-  EXPECT_EQ(error(head + R"("v4","model":{"qpos0":[1e999]},"trajectories":[]})"), "f: not JSON");
+  EXPECT_EQ(error(head + R"("v4","model":{"qpos0":[1e999]},"trajectories":[]})"),
+            "f is damaged: a number is too large");
   EXPECT_EQ(error(head + R"("v4","model":{"qpos0":["a"]},"trajectories":[]})"),
             "f.model.qpos0[0]: needs a finite number");
   EXPECT_EQ(error(head + R"("v4","model":{},"trajectories":[{"name":"n"}]})"),

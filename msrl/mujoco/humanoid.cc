@@ -47,6 +47,8 @@ const TaskFacts& Facts(HumanoidTask task) {
 
 double SpeedUnit(HumanoidTask task) { return task == HumanoidTask::kStand ? 0.5 : 1.0; }  // m/s
 
+bool IsHealthyHeight(double height) { return kLowest < height && height < kHighest; }
+
 // Seventeen actuators in the ten entries of the action code: a group is its mean.
 const std::vector<int>& ActionCode() {
   static const std::vector<int> code = {
@@ -88,6 +90,7 @@ MujocoEnv::Setup Humanoid::MakeSetup(HumanoidTask task, const MujocoConfig& conf
   if (task == HumanoidTask::kDirection) {
     spec.goal_entries = {spec.observation_size - 2, spec.observation_size - 1};
   }
+  spec.terminates = [](std::span<const double> o) { return !IsHealthyHeight(o[0]); };
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("humanoid"), kSizes);
@@ -135,10 +138,7 @@ void Humanoid::Begun() {
   memory()[kSpeedX] = memory()[kSpeedY] = 0.0;
 }
 
-bool Humanoid::IsHealthy() const {
-  const double height = qpos()[2];
-  return kLowest < height && height < kHighest;
-}
+bool Humanoid::IsHealthy() const { return IsHealthyHeight(qpos()[2]); }
 
 double Humanoid::SpeedError() const {
   return std::hypot(memory()[kSpeedX] - memory()[kTargetX], memory()[kSpeedY] - memory()[kTargetY]);

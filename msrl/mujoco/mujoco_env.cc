@@ -49,7 +49,7 @@ double SquaredNorm(std::span<const double> values) {
   return sum;
 }
 
-ModelPtr TaskModel(const MujocoConfig& config, std::string_view name, const std::string& built_in,
+ModelPtr TaskModel(const ModelConfig& config, std::string_view name, const std::string& built_in,
                    const ModelSizes& sizes) {
   ModelPtr model = config.model.empty() ? CompileModel(name, built_in) : LoadModel(config.model);
   if (model->nq != sizes.nq || model->nv != sizes.nv || model->nu != sizes.nu) {
@@ -89,8 +89,7 @@ StepResult MujocoEnv::Step(const Action& action) {
 
 StepResult MujocoEnv::StepControl(std::span<const double> control) {
   MSRL_CHECK_EQ(std::ssize(control), model_->nu);
-  std::copy(control.begin(), control.end(), data_->ctrl);
-  for (int i = 0; i < spec_.frame_skip; ++i) mj_step(model_.get(), data_.get());
+  Simulate(control);
   if (Diverged()) {
     // the last sane observation stays; there is no reward for a state that does not exist
     return {.reward = 0.0, .terminated = true, .truncated = false};
@@ -99,6 +98,11 @@ StepResult MujocoEnv::StepControl(std::span<const double> control) {
   const Outcome outcome = Judge(control);
   Show();
   return {.reward = outcome.reward, .terminated = outcome.terminated, .truncated = false};
+}
+
+void MujocoEnv::Simulate(std::span<const double> control) {
+  std::copy(control.begin(), control.end(), data_->ctrl);
+  for (int i = 0; i < spec_.frame_skip; ++i) mj_step(model_.get(), data_.get());
 }
 
 bool MujocoEnv::Diverged() {

@@ -20,14 +20,23 @@ enum class GymnasiumVersion { kV5, kV4 };
 constexpr auto EnumNames(GymnasiumVersion) { return Names("v5", "v4"); }
 
 // Options of every task. Meanings are part of a snapshot's identity, see InstanceOptions.
-struct MujocoConfig {
-  GymnasiumVersion version = GymnasiumVersion::kV5;
+struct ModelConfig {
   std::string model;
 
   template <typename V>
   void Fields(V&& visit) {
-    visit("version", version, "reward, observation and model of this Gymnasium version");
     visit("model", model, "an MJCF file to use instead of the built-in model");
+  }
+};
+
+// Of every task that has changed with Gymnasium's versions.
+struct MujocoConfig : ModelConfig {
+  GymnasiumVersion version = GymnasiumVersion::kV5;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("version", version, "reward, observation and model of this Gymnasium version");
+    ModelConfig::Fields(visit);
   }
   bool is_v4() const { return version == GymnasiumVersion::kV4; }
 };
@@ -82,6 +91,8 @@ class MujocoEnv : public EnvBase {
   virtual void Draw(Rng& rng, std::span<double> qpos, std::span<double> qvel) = 0;
   // Called after the first forward pass: remembers what the first step compares with.
   virtual void Begun() = 0;
+  // The physics of a step: `frame_skip` times mj_step with these controls.
+  virtual void Simulate(std::span<const double> control);
   // Reward and end of the step just made.
   virtual Outcome Judge(std::span<const double> control) = 0;
   // Fills observation_ and geometry_.
@@ -128,7 +139,7 @@ struct ModelSizes {
   int nv = 0;
   int nu = 0;
 };
-ModelPtr TaskModel(const MujocoConfig& config, std::string_view name, const std::string& built_in,
+ModelPtr TaskModel(const ModelConfig& config, std::string_view name, const std::string& built_in,
                    const ModelSizes& sizes);
 
 double SquaredNorm(std::span<const double> values);

@@ -51,6 +51,15 @@ const RobotFacts& Facts(PlanarRobot robot) {
   return kFacts[static_cast<std::size_t>(robot)];
 }
 
+bool IsUpright(const RobotFacts& facts, double height, double pitch) {
+  return facts.lowest < height && height < facts.highest && std::abs(pitch) < facts.largest_pitch;
+}
+
+// What the hopper has to be besides.
+bool AreSmall(std::span<const double> values) {
+  return std::ranges::all_of(values, [](double value) { return std::abs(value) < 100.0; });
+}
+
 struct TaskFacts {
   const char* suffix;
   const char* description;
@@ -112,6 +121,12 @@ MujocoEnv::Setup PlanarWalker::MakeSetup(PlanarRobot robot, PlanarTask task,
   spec.has_success = task == PlanarTask::kVelocity || task == PlanarTask::kGoal;
   if (task != PlanarTask::kGoal) spec.goal_origin = 4;
   if (spec.has_success) spec.goal_entries = {spec.observation_size - 1};
+  // body = q[1], q[2], ..., v; speeds of 100, at which the hopper stops, are never shown
+  const auto body = static_cast<std::size_t>(2 * coordinates - 1);
+  spec.terminates = [robot, body](std::span<const double> o) {
+    return !IsUpright(Facts(robot), o[0], o[1]) ||
+           (robot == PlanarRobot::kHopper && !AreSmall(o.first(body).subspan(1)));
+  };
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, Text(robot, task, config.is_v4()),
@@ -173,13 +188,8 @@ double PlanarWalker::GroundHeight(double x) const {
 bool PlanarWalker::IsHealthy() const {
   const RobotFacts& facts = Facts(robot_);
   const auto q = qpos();
-  const auto v = qvel();
-  const bool upright = facts.lowest < q[1] && q[1] < facts.highest && -facts.largest_pitch < q[2] &&
-                       q[2] < facts.largest_pitch;
-  if (robot_ != PlanarRobot::kHopper) return upright;
-  const auto is_small = [](double value) { return -100.0 < value && value < 100.0; };
-  return upright && std::all_of(q.begin() + 2, q.end(), is_small) &&
-         std::all_of(v.begin(), v.end(), is_small);
+  return IsUpright(facts, q[1], q[2]) &&
+         (robot_ != PlanarRobot::kHopper || (AreSmall(q.subspan(2)) && AreSmall(qvel())));
 }
 
 Outcome PlanarWalker::Judge(std::span<const double> control) {

@@ -52,6 +52,25 @@ double Distance(const double* a, const double* b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
+class PusherGoal : public GoalTask {
+ public:
+  // `drop`: how far above the goal the puck is.
+  explicit PusherGoal(double drop) : drop_(drop) {}
+
+  Vec2 Achieved(const EnvView& o) const override { return {o[17], o[18]}; }
+  Vec2 Desired(const EnvView& o) const override { return {o[20], o[21]}; }
+  void Show(const Vec2& /*achieved*/, const Vec2& desired,
+            std::span<double> entries) const override {
+    std::copy_n(desired.data(), 2, entries.begin());
+  }
+  Outcome Judge(const Vec2& achieved, const Vec2& desired) const override {
+    return {-std::hypot(achieved.x() - desired.x(), achieved.y() - desired.y(), drop_), false};
+  }
+
+ private:
+  double drop_;
+};
+
 }  // namespace
 
 MujocoEnv::Setup Pusher::MakeSetup(PusherTask task, const MujocoConfig& config) {
@@ -72,10 +91,18 @@ MujocoEnv::Setup Pusher::MakeSetup(PusherTask task, const MujocoConfig& config) 
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != PusherTask::kBase;
   if (task != PusherTask::kBase) spec.goal_entries = {20, 21};
+  spec.terminates = NeverTerminates;
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model =
       TaskModel(config, spec.id, Text(task, config.is_v4()), {.nq = 11, .nv = 11, .nu = 7});
+  if (task != PusherTask::kBase && !config.is_v4()) {  // v4 pays for where a step began
+    const mjModel& m = *setup.model;
+    const auto height = [&m](const char* body) {
+      return m.body_pos[3 * RequireId(m, mjOBJ_BODY, body) + 2];
+    };
+    spec.goal_task = std::make_shared<PusherGoal>(height("object") - height("goal"));
+  }
   setup.memory_size = kMemorySize;
   return setup;
 }

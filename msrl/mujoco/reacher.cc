@@ -33,6 +33,34 @@ const TaskFacts& Facts(ReacherTask task) {
   return kFacts[static_cast<std::size_t>(task)];
 }
 
+// The part of the reward that the goal decides.
+double PayAt(ReacherTask task, double distance) {
+  if (task != ReacherTask::kSparse) return -distance;
+  return distance < Reacher::kSuccessRadius ? 1.0 : 0.0;
+}
+
+// The fingertip and the target are at the same height.
+class ReacherGoal : public GoalTask {
+ public:
+  explicit ReacherGoal(ReacherTask task) : task_(task) {}
+
+  Vec2 Achieved(const EnvView& o) const override { return {o[8] + o[4], o[9] + o[5]}; }
+  Vec2 Desired(const EnvView& o) const override { return {o[4], o[5]}; }
+  void Show(const Vec2& achieved, const Vec2& desired, std::span<double> entries) const override {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto k = static_cast<Eigen::Index>(i);
+      entries[i] = desired[k];
+      entries[2 + i] = achieved[k] - desired[k];
+    }
+  }
+  Outcome Judge(const Vec2& achieved, const Vec2& desired) const override {
+    return {PayAt(task_, (achieved - desired).norm()), false};
+  }
+
+ private:
+  ReacherTask task_;
+};
+
 }  // namespace
 
 MujocoEnv::Setup Reacher::MakeSetup(ReacherTask task, const MujocoConfig& config) {
@@ -54,7 +82,12 @@ MujocoEnv::Setup Reacher::MakeSetup(ReacherTask task, const MujocoConfig& config
   spec.observation_bound = 1e4;  // joint speeds
   spec.has_success = task != ReacherTask::kBase;
   spec.goal_entries = {4, 5, 8, 9};
-  if (config.is_v4()) spec.goal_entries.push_back(10);
+  if (config.is_v4()) {
+    spec.goal_entries.push_back(10);
+  } else {
+    spec.goal_task = std::make_shared<ReacherGoal>(task);  // v4 pays for where a step began
+  }
+  spec.terminates = NeverTerminates;
   SetMeasuredReturns(spec);
   setup.options = IdentityText(ListFields(config));
   setup.model = TaskModel(config, spec.id, ModelText("reacher"), {.nq = 4, .nv = 4, .nu = 2});
@@ -92,9 +125,8 @@ void Reacher::Begun() { memory()[kDistance] = Distance(); }
 Outcome Reacher::Judge(std::span<const double> control) {
   const double before = memory()[kDistance];
   const double after = memory()[kDistance] = Distance();
-  if (task_ == ReacherTask::kSparse) return {after < kSuccessRadius ? 1.0 : 0.0, false};
-  const double distance = is_v4_ ? before : after;
-  return {-distance - Facts(task_).control_cost * SquaredNorm(control), false};
+  const double distance = is_v4_ && task_ != ReacherTask::kSparse ? before : after;
+  return {PayAt(task_, distance) - Facts(task_).control_cost * SquaredNorm(control), false};
 }
 
 void Reacher::Show() {

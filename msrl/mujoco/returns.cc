@@ -41,6 +41,9 @@ constexpr Returns kReturns[] = {
     {"humanoid-stand", 1000, 106.4, 185.6, 5000, "upper bound of the reward"},
     {"humanoid-walk", 1000, 82.8, 147.9, 5000, "upper bound of the reward"},
     {"humanoid-direction", 1000, 80.1, 141.4, 5000, "upper bound of the reward"},
+    {"pointmaze-umaze", 20000, 0.225, 0.00, 1, "every episode a success"},
+    {"pointmaze-medium", 20000, 0.125, 0.00, 1, "every episode a success"},
+    {"pointmaze-large", 20000, 0.101, 0.00, 1, "every episode a success"},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "msrl/mujoco/ant_maze.h"
 #include "msrl/mujoco/humanoid.h"
 #include "msrl/mujoco/planar_walker.h"
+#include "msrl/mujoco/point_maze.h"
 #include "msrl/mujoco/pusher.h"
 #include "msrl/mujoco/reacher.h"
 
@@ -39,9 +40,10 @@ MujocoTask PlanarRow(std::string id, PlanarRobot robot, PlanarTask task) {
   });
 }
 
-MujocoTask MazeRow(const std::string& maze) {
-  return Row<AntMazeConfig>("antmaze-" + maze, [maze](const AntMazeConfig& config) {
-    return std::make_unique<AntMaze>(maze, config);
+template <typename Concrete, typename Config>
+MujocoTask MazeRow(const std::string& family, const std::string& maze) {
+  return Row<Config>(StrCat(family, "-", maze), [maze](const Config& config) {
+    return std::make_unique<Concrete>(maze, config);
   });
 }
 
@@ -65,13 +67,16 @@ const std::vector<MujocoTask>& MujocoTasks() {
       PlanarRow("walker2d-terrain", kWalker2d, PlanarTask::kTerrain),
       Row<MujocoConfig>("ant",
                         [](const MujocoConfig& config) { return std::make_unique<Ant>(config); }),
-      MazeRow("umaze"),
-      MazeRow("medium"),
-      MazeRow("large"),
+      MazeRow<AntMaze, AntMazeConfig>("antmaze", "umaze"),
+      MazeRow<AntMaze, AntMazeConfig>("antmaze", "medium"),
+      MazeRow<AntMaze, AntMazeConfig>("antmaze", "large"),
       VariantRow<Humanoid>("humanoid", HumanoidTask::kRun),
       VariantRow<Humanoid>("humanoid-stand", HumanoidTask::kStand),
       VariantRow<Humanoid>("humanoid-walk", HumanoidTask::kWalk),
       VariantRow<Humanoid>("humanoid-direction", HumanoidTask::kDirection),
+      MazeRow<PointMaze, PointMazeConfig>("pointmaze", "umaze"),
+      MazeRow<PointMaze, PointMazeConfig>("pointmaze", "medium"),
+      MazeRow<PointMaze, PointMazeConfig>("pointmaze", "large"),
   };
   return tasks;
 }

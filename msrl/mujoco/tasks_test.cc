@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
 #include "msrl/mujoco/ant_maze.h"
 #include "msrl/mujoco/models.h"
 #include "msrl/mujoco/planar_walker.h"
+#include "msrl/mujoco/point_maze.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -244,65 +247,240 @@ TEST(Pusher, ThePostIsInTheWay) {
   EXPECT_LT(nearest, std::hypot(env->geometry()[2], env->geometry()[3]));
 }
 
-TEST(AntMaze, MapsAreTheReferences) {
-  const Maze umaze("umaze");
+TEST(Maze, MapsAreTheReferences) {
+  const Maze umaze("umaze", 4.0, 1.0);
   EXPECT_EQ(umaze.free_cells().size(), 7u);
-  EXPECT_EQ(Maze("medium").free_cells().size(), 26u);
-  EXPECT_EQ(Maze("large").free_cells().size(), 46u);
-  EXPECT_EQ(umaze.X({1, 1}), -4.0);
-  EXPECT_EQ(umaze.Y({1, 1}), 4.0);
-  EXPECT_EQ(umaze.X({3, 3}), 4.0);
-  EXPECT_EQ(umaze.Y({3, 3}), -4.0);
+  EXPECT_EQ(umaze.Centre({1, 1}), Vec2(-4.0, 4.0));
+  EXPECT_EQ(umaze.Centre({3, 3}), Vec2(4.0, -4.0));
+  const Maze medium("medium", 1.0, 1.0);
+  EXPECT_EQ(medium.free_cells().size(), 26u);
+  EXPECT_EQ(medium.Centre({2, 6}), Vec2(2.5, 1.5));
+  const Maze large("large", 1.0, 1.0);
+  EXPECT_EQ(large.free_cells().size(), 46u);
+  EXPECT_EQ(large.Centre({7, 9}), Vec2(3.5, -3.0));
 }
 
-TEST(AntMaze, DrawsAndGoals) {
-  for (const char* id : {"antmaze-umaze", "antmaze-medium", "antmaze-large"}) {
+TEST(Maze, APlaceIsInItsCell) {
+  const Maze maze("medium", 1.0, 1.0);
+  for (int cell = 0; std::cmp_less(cell, maze.free_cells().size()); ++cell) {
+    for (const Vec2& off : {Vec2(0, 0), Vec2(0.49, -0.49), Vec2(-0.49, 0.49)}) {
+      EXPECT_EQ(maze.FreeCellAt(maze.Centre(cell) + off), cell);
+    }
+  }
+  EXPECT_EQ(maze.FreeCellAt(maze.Centre({0, 0})), Maze::kNoCell);
+  for (const double far : {4.1, 1e10, std::nan("")}) {
+    EXPECT_EQ(maze.FreeCellAt({far, 0.0}), Maze::kNoCell);
+    EXPECT_EQ(maze.FreeCellAt({0.0, -far}), Maze::kNoCell);
+  }
+}
+
+// Mean and largest number of steps from one free cell to another, as the reference gives them.
+TEST(Maze, WaysAreTheShortest) {
+  struct Ways {
+    const char* name;
+    double mean;
+    int longest;
+  };
+  for (const Ways& known :
+       {Ways{"umaze", 2.7, 6}, Ways{"medium", 5.1, 11}, Ways{"large", 7.9, 19}}) {
+    const Maze maze(known.name, 1.0, 1.0);
+    const auto cells = static_cast<int>(maze.free_cells().size());
+    double sum = 0.0;
+    int longest = 0;
+    for (int from = 0; from < cells; ++from) {
+      for (int to = 0; to < cells; ++to) {
+        int length = 0;
+        for (int at = from; at != to; ++length) {
+          const int next = maze.NextOnTheWay(at, to);
+          ASSERT_EQ((maze.Centre(next) - maze.Centre(at)).norm(), 1.0);
+          ASSERT_LT(length, cells);
+          at = next;
+        }
+        sum += length;
+        longest = std::max(longest, length);
+      }
+    }
+    EXPECT_EQ(longest, known.longest);
+    EXPECT_NEAR(sum / (cells * (cells - 1)), known.mean, 0.06);
+  }
+}
+
+TEST(Maze, StartsAndGoalsAreFreeAndApart) {
+  for (const char* id : {"antmaze-umaze", "antmaze-medium", "antmaze-large", "pointmaze-umaze",
+                         "pointmaze-medium", "pointmaze-large"}) {
     const auto env = Make(id);
-    const Maze& maze = dynamic_cast<AntMaze&>(*env).maze();
-    const auto is_free = [&](double x, double y) {
-      const int row = static_cast<int>(std::floor((2.0 * maze.rows() - y) / 4));
-      const int column = static_cast<int>(std::floor((x + 2.0 * maze.columns()) / 4));
-      return !maze.IsWall({row, column});
-    };
-    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto* ant = dynamic_cast<AntMaze*>(env.get());
+    const Maze& maze = ant != nullptr ? ant->maze() : dynamic_cast<PointMaze&>(*env).maze();
+    std::set<int> starts;
+    std::set<int> goals;
+    for (std::uint64_t seed = 0; seed < 500; ++seed) {
       env->Reset(seed);
-      const auto o = env->observation().tail<4>();
-      EXPECT_TRUE(is_free(o[0], o[1]));
-      EXPECT_TRUE(is_free(o[2], o[3]));
+      const Vec2 place(env->data().qpos[0], env->data().qpos[1]);
+      const Vec2 goal = MazeTask::Goal(env->memory());
+      const int start_cell = maze.FreeCellAt(place);
+      const int goal_cell = maze.FreeCellAt(goal);
+      ASSERT_NE(start_cell, Maze::kNoCell);
+      ASSERT_NE(goal_cell, Maze::kNoCell);
+      EXPECT_NE(start_cell, goal_cell);
+      EXPECT_LE((place - maze.Centre(start_cell)).cwiseAbs().maxCoeff(), 0.25 * maze.cell());
+      EXPECT_LE((goal - maze.Centre(goal_cell)).cwiseAbs().maxCoeff(), 0.25 * maze.cell());
+      EXPECT_EQ(Vec2(env->observation().tail<2>()), goal);
       EXPECT_FALSE(*env->Success());
+      starts.insert(start_cell);
+      goals.insert(goal_cell);
+    }
+    EXPECT_EQ(starts.size(), maze.free_cells().size());
+    EXPECT_EQ(goals.size(), maze.free_cells().size());
+  }
+}
+
+TEST(Maze, EndsAtTheGoalUnlessItContinues) {
+  const auto at_goal = [](MujocoEnv& env) {
+    env.Reset(1);
+    auto position = Copy(env.model().qpos0, env.model().nq);
+    position[0] = env.memory()[MazeTask::kGoalX] + 0.1;
+    position[1] = env.memory()[MazeTask::kGoalY];
+    env.StartAt(position, std::vector<double>(static_cast<std::size_t>(env.model().nv), 0.0));
+    const StepResult result = StepZero(env);
+    const EnvView shown = env.observation();
+    EXPECT_EQ(env.spec().terminates({shown.data(), static_cast<std::size_t>(shown.size())}),
+              result.terminated);
+    return result;
+  };
+  for (const std::string family : {"antmaze", "pointmaze"}) {
+    SCOPED_TRACE(family);
+    const std::string id = family + "-umaze";
+    const auto plain = Make(id);
+    EXPECT_EQ(at_goal(*plain).reward, 1.0);
+    EXPECT_TRUE(at_goal(*plain).terminated);
+    const auto continuing = Make(id, {"continuing=true"});
+    EXPECT_EQ(at_goal(*continuing).reward, 1.0);
+    EXPECT_FALSE(at_goal(*continuing).terminated);
+    EXPECT_TRUE(*continuing->Success());
+    const auto dense = Make(id, {"reward=dense"});
+    EXPECT_NEAR(at_goal(*dense).reward, std::exp(-0.1), 0.02);
+    EXPECT_FALSE(dense->spec().random_return);  // measured of other rewards
+    const auto dense_on = Make(id, {"reward=dense", "continuing=true"});
+    ASSERT_EQ(dense_on->spec().reference_return.has_value(), family == "antmaze");
+    if (family == "antmaze") {
+      EXPECT_GT(dense_on->spec().reference_return->value, 100.0);
+    }
+    const auto moving = Make(id, {"continuing=true", "new_goals=true"});
+    moving->Reset(1);
+    const double old_goal = moving->memory()[MazeTask::kGoalX];
+    EXPECT_EQ(at_goal(*moving).reward, 1.0);
+    EXPECT_NE(moving->memory()[MazeTask::kGoalX], old_goal);
+    EXPECT_FALSE(*moving->Success());
+    EXPECT_EQ(testing::UserErrorText([&] { Make(id, {"new_goals=true"}); }),
+              family + ": new_goals needs continuing=true");
+  }
+}
+
+// v' = v + h (100 a - v) / (m + h), x' = x + h v', from the velocity that is clipped first.
+TEST(PointMaze, FliesAsTheFormulaSays) {
+  const auto env = Make("pointmaze-umaze");
+  constexpr double kMass = 4.188790204786391;
+  constexpr double kStep = 0.01;
+  for (const double start : {0.0, 4.9, 7.0, -6.0}) {
+    for (const double action : {-1.0, 0.3, 1.0}) {
+      env->Reset(1);
+      env->StartAt(std::vector<double>{0.0, 1.0}, std::vector<double>{start, 0.0});
+      double x = 0.0;
+      double v = start;
+      for (int t = 0; t < 5; ++t) {
+        env->StepControl(std::vector<double>{action, 0.0});
+        v = std::clamp(v, -PointMaze::kTopSpeed, PointMaze::kTopSpeed);
+        v += kStep * (100.0 * action - v) / (kMass + kStep);
+        x += kStep * v;
+        EXPECT_NEAR(env->data().qvel[0], v, 1e-12);
+        EXPECT_NEAR(env->data().qpos[0], x, 1e-12);
+        EXPECT_EQ(env->data().qpos[1], 1.0);
+      }
     }
   }
 }
 
-TEST(AntMaze, EndsAtTheGoalUnlessItContinues) {
-  const auto at_goal = [](MujocoEnv& env) {
-    env.Reset(1);
-    auto position = Copy(env.model().qpos0, 15);
-    position[0] = env.memory()[AntMaze::kGoalX] + 0.1;
-    position[1] = env.memory()[AntMaze::kGoalY];
-    env.StartAt(position, std::vector<double>(14, 0.0));
-    return StepZero(env);
-  };
-  const auto plain = Make("antmaze-umaze");
-  EXPECT_EQ(at_goal(*plain).reward, 1.0);
-  EXPECT_TRUE(at_goal(*plain).terminated);
-  const auto continuing = Make("antmaze-umaze", {"continuing=true"});
-  EXPECT_EQ(at_goal(*continuing).reward, 1.0);
-  EXPECT_FALSE(at_goal(*continuing).terminated);
-  EXPECT_TRUE(*continuing->Success());
-  const auto dense = Make("antmaze-umaze", {"reward=dense"});
-  EXPECT_NEAR(at_goal(*dense).reward, std::exp(-0.1), 0.02);
-  EXPECT_FALSE(dense->spec().random_return);  // measured of other rewards
-  const auto dense_on = Make("antmaze-umaze", {"reward=dense", "continuing=true"});
-  EXPECT_EQ(dense_on->spec().reference_return->value, 700.0);
-  const auto moving = Make("antmaze-umaze", {"continuing=true", "new_goals=true"});
-  moving->Reset(1);
-  const double old_goal = moving->memory()[AntMaze::kGoalX];
-  EXPECT_EQ(at_goal(*moving).reward, 1.0);
-  EXPECT_NE(moving->memory()[AntMaze::kGoalX], old_goal);
-  EXPECT_FALSE(*moving->Success());
-  EXPECT_EQ(testing::UserErrorText([] { Make("antmaze-umaze", {"new_goals=true"}); }),
-            "antmaze: new_goals needs continuing=true");
+TEST(PointMaze, AWallHoldsThePressedBall) {
+  const auto env = Make("pointmaze-umaze");
+  env->Reset(1);
+  env->StartAt(std::vector<double>{1.0, 1.0}, std::vector<double>{0.0, 0.0});
+  for (int t = 0; t < 300; ++t) env->StepControl(std::vector<double>{1.0, 0.0});
+  EXPECT_NEAR(env->data().qpos[0], 1.398, 0.005);  // 1.5 - radius - margin
+}
+
+// One step as the reference makes it, to the letter.
+void LiteralStep(const mjModel& m, mjData& d, std::span<const double> control) {
+  for (int i = 0; i < 2; ++i) d.qvel[i] = std::clamp(d.qvel[i], -5.0, 5.0);
+  mj_forward(&m, &d);
+  std::copy(control.begin(), control.end(), d.ctrl);
+  mj_step(&m, &d);
+}
+
+TEST(PointMaze, StepsAreTheReferencesBitForBit) {
+  for (const char* id : {"pointmaze-umaze", "pointmaze-medium", "pointmaze-large"}) {
+    const auto env = Make(id, {"continuing=true"});
+    const DataPtr literal = MakeData(env->model());
+    Rng rng(1, "pushes");
+    int at_walls = 0;
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      // held for a while, so that it meets walls at full speed; also hardly changed, and drawn anew
+      const int held = seed % 3 == 0 ? 25 : seed % 3 == 1 ? 5 : 1;
+      env->Reset(seed);
+      mj_resetData(&env->model(), literal.get());
+      std::copy_n(env->data().qpos, 2, literal->qpos);
+      mj_forward(&env->model(), literal.get());
+      std::vector<double> push(2);
+      for (int t = 0; t < 500; ++t) {
+        if (t % held == 0) push = {rng.Uniform(-1.5, 1.5), rng.Uniform(-1.5, 1.5)};
+        if (held == 5) push[0] += 0.01 * rng.Uniform(-1.0, 1.0);
+        LiteralStep(env->model(), *literal, push);
+        env->StepControl(push);
+        for (int i = 0; i < 2; ++i) {
+          ASSERT_EQ(env->data().qpos[i], literal->qpos[i]) << seed << " " << t;
+          ASSERT_EQ(env->data().qvel[i], literal->qvel[i]) << seed << " " << t;
+          ASSERT_EQ(env->data().qacc_warmstart[i], literal->qacc_warmstart[i]) << seed << " " << t;
+        }
+        ASSERT_EQ(env->data().ncon, literal->ncon);
+        at_walls += env->data().ncon > 1 ? 1 : 0;
+      }
+    }
+    EXPECT_GT(at_walls, 1500);
+    EXPECT_LT(at_walls, 13500);
+  }
+}
+
+// The controls of the step before are part of the state where the ball touches a wall.
+TEST(PointMaze, GoesOnBitForBitAtAWall) {
+  const auto env = Make("pointmaze-umaze");
+  const auto other = Make("pointmaze-umaze");
+  env->Reset(1);
+  env->StartAt(std::vector<double>{1.3, 1.3}, std::vector<double>{3.0, 3.0});
+  const std::vector<double> corner{1.0, 0.8};
+  for (int t = 0; t < 10; ++t) env->StepControl(corner);
+  ASSERT_GT(env->data().ncon, 2);
+  const auto bytes = env->Snapshot();
+  other->Restore(bytes);
+  const std::vector<double> along{0.4, -0.9};
+  for (int t = 0; t < 10; ++t) {
+    env->StepControl(along);
+    other->StepControl(along);
+    EXPECT_EQ(env->Snapshot(), other->Snapshot());
+  }
+}
+
+TEST(PointMaze, TheExpertFindsItsWayFromWhereverItIsLed) {
+  const auto env = Make("pointmaze-large");
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    env->Reset(seed);
+    Behaviour astray(*env, {.persistence = 20.0}, Rng(seed, "astray"));
+    for (int t = 0; t < 300 && !env->Step(astray.Act()).terminated; ++t) {
+    }
+    if (*env->Success()) continue;
+    Behaviour expert(*env, {.skill = 1.0}, Rng(seed, "expert"));
+    int steps = 0;
+    while (steps < 600 && !env->Step(expert.Act()).terminated) ++steps;
+    EXPECT_TRUE(*env->Success()) << seed;
+  }
 }
 
 TEST(Humanoid, VariantsWantTheirOwnVelocity) {
@@ -327,6 +505,36 @@ TEST(Humanoid, VariantsWantTheirOwnVelocity) {
             reward("humanoid-direction", -target[0], -target[1]) + 2.0);
 }
 
+// The scripted expert of PointMaze against the reference's figures of the same controller, five
+// standard errors wide: returns of episodes that go on at the goal.
+TEST(ExpertReturn, AgreesWithTheReference) {
+  struct Anchor {
+    const char* id;
+    double sparse;
+    double deviation;  // of one episode
+    double dense;
+    double dense_deviation;
+  };
+  constexpr int kEpisodes = 200;
+  for (const Anchor& anchor : {Anchor{"pointmaze-umaze", 232.8, 41.6, 246.4, 36.4},
+                               Anchor{"pointmaze-medium", 463.6, 69.1, 483.1, 64.7},
+                               Anchor{"pointmaze-large", 586.2, 106.9, 604.7, 103.9}}) {
+    const auto earns = [&](const std::string& reward) {
+      const auto env = Make(anchor.id, {"continuing=true", "reward=" + reward});
+      double sum = 0.0;
+      for (std::uint64_t seed = 0; seed < kEpisodes; ++seed) {
+        env->Reset(2000 + seed);
+        Behaviour expert(*env, {.skill = 1.0}, Rng(seed, "expert"));
+        for (int t = 0; t < env->spec().step_limit; ++t) sum += env->Step(expert.Act()).reward;
+        EXPECT_TRUE(*env->Success()) << anchor.id << " " << seed;
+      }
+      return sum / kEpisodes;
+    };
+    EXPECT_NEAR(earns("sparse"), anchor.sparse, 5 * anchor.deviation / std::sqrt(kEpisodes));
+    EXPECT_NEAR(earns("dense"), anchor.dense, 5 * anchor.dense_deviation / std::sqrt(kEpisodes));
+  }
+}
+
 // Uniform random actions against the published figures (docs/environments.md), five standard
 // errors wide.
 TEST(RandomReturn, AgreesWithTheReference) {
@@ -339,7 +547,9 @@ TEST(RandomReturn, AgreesWithTheReference) {
   for (const Anchor& anchor :
        {Anchor{"reacher", 100, -42.5, 4.1}, Anchor{"pusher", 40, -148.8, 7.7},
         Anchor{"hopper", 200, 17.5, 18.0}, Anchor{"walker2d", 200, 1.7, 6.0},
-        Anchor{"humanoid", 100, 114.0, 34.0}}) {
+        Anchor{"humanoid", 100, 114.0, 34.0}, Anchor{"pointmaze-umaze", 400, 0.227, 0.42},
+        Anchor{"pointmaze-medium", 400, 0.145, 0.35},
+        Anchor{"pointmaze-large", 400, 0.120, 0.32}}) {
     const auto env = Make(anchor.id);
     double sum = 0.0;
     for (int episode = 0; episode < anchor.episodes; ++episode) {

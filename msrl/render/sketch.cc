@@ -31,7 +31,7 @@ struct Look {
 };
 
 Look LookAt(const MujocoEnv& env) {
-  static const std::array<Look, 7> looks = {{
+  static const std::array<Look, 8> looks = {{
       {"reacher", false, false, {0.0, 0.0}, 0.7},
       {"pusher", false, false, {0.3, -0.2}, 1.8},
       {"hopper", true, true, {0.0, 0.8}, 2.2},
@@ -39,6 +39,7 @@ Look LookAt(const MujocoEnv& env) {
       {"humanoid", true, true, {0.0, 0.9}, 2.4},
       {"ant", false, true, {0.0, 0.0}, 5.0},
       {"antmaze", false, false, {0.0, 0.0}, 0.0},
+      {"pointmaze", false, false, {0.0, 0.0}, 0.0},
   }};
   const auto* found = std::find_if(looks.begin(), looks.end(), [&](const Look& look) {
     return look.family == env.spec().family;

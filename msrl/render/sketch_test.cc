@@ -44,8 +44,8 @@ TEST(Sketch, EveryEnvironmentHasOneThatFollowsTheState) {
     SCOPED_TRACE(entry.id);
     const auto env = MakeEnv(entry.id);
     env->Reset(4);
-    // in a maze the ant is small
-    const ImageSize size = env->spec().family == "antmaze" ? ImageSize{480, 360} : kSize;
+    // in a maze the robot is small
+    const ImageSize size = env->spec().family.ends_with("maze") ? ImageSize{480, 360} : kSize;
     const auto view = MakeSketch(*env, size);
     const Image first = view->Draw();
     EXPECT_EQ(first.size, size);
