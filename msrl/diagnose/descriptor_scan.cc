@@ -6,23 +6,29 @@
 #include <map>
 
 #include "msrl/core/segment.h"
+#include "msrl/diagnose/evaluation.h"
 
 namespace msrl::internal {
 namespace {
 
-// A generic matrix: entries that vanish or are equal here do so for all one-hot actions.
+// A generic matrix: entries that vanish or are equal here do so for all one-hot actions. No two
+// actions are equally frequent, since the compact lift counts them.
 SegmentMatrix Typical(const Lift::Ptr& lift, Rng& rng) {
-  constexpr Index kLength = 20;
-  Segment segment{Eigen::MatrixXd(lift->d(), kLength + 1),
-                  Eigen::MatrixXd::Zero(lift->q(), kLength), Eigen::VectorXd::Zero(kLength)};
+  const Index length = std::max<Index>(20, lift->q() * (lift->q() + 1) / 2 + 1);
+  Segment segment{Eigen::MatrixXd(lift->d(), length + 1), Eigen::MatrixXd::Zero(lift->q(), length),
+                  Eigen::VectorXd::Zero(length)};
   for (double& value : segment.x.reshaped()) value = rng.Normal();
-  for (Index t = 0; t < kLength; ++t) segment.a(t % lift->q(), t) = 1.0;
+  Index t = 1;  // the first step has no action
+  for (Index i = 0; i < lift->q(); ++i) {
+    for (Index n = 0; n <= i; ++n) segment.a(i, t++) = 1.0;
+  }
   return Describe(lift, segment);
 }
 
+// Of blocks named as in the full lift.
 std::vector<Index> Channels(const Lift& lift, const std::vector<std::string>& blocks) {
   std::vector<Index> channels;
-  for (const std::string& name : blocks) {
+  for (const std::string& name : BlocksOf(lift, blocks)) {
     const LiftBlock& block = lift.FindBlock(name);
     for (Index i = 0; i < block.size; ++i) channels.push_back(block.offset + i);
   }
@@ -34,9 +40,8 @@ std::vector<Index> Channels(const Lift& lift, const std::vector<std::string>& bl
 DescriptorScan::DescriptorScan(const Lift::Ptr& lift, Rng& rng) : typical_(Typical(lift, rng)) {
   std::vector<std::string> all;
   for (const LiftBlock& block : lift->blocks()) all.push_back(block.name);
-  const Index c = lift->FindBlock("c").offset;
   AddPart("full", Channels(*lift, all));
-  AddPart("occupancy", {c, c + 1});
+  AddPart("occupancy", {0, 1});  // of the place, which comes first
   AddPart("without displacement", Channels(*lift, {{"c", "xi_c", "1"}}));
   AddPart("without actions", Channels(*lift, {{"c", "delta", "1"}}));
 }

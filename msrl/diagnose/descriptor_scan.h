@@ -20,7 +20,8 @@ namespace msrl::internal {
 // norms are sums weighted by how often it occurs.
 class DescriptorScan {
  public:
-  // Part 0 is the whole descriptor. `lift` is a full one; `rng` draws a matrix to tell entries by.
+  // Part 0 is the whole descriptor. `lift` is a full or compact one; `rng` draws a matrix to tell
+  // entries by.
   DescriptorScan(const Lift::Ptr& lift, Rng& rng);
 
   std::size_t parts() const { return parts_.size(); }

@@ -16,9 +16,9 @@ using testing::Tol;
 
 constexpr Index kActions = 3;
 
-Lift::Ptr FullLift() {
+Lift::Ptr MakeLift(LiftKind kind) {
   LiftSpec spec;
-  spec.kind = LiftKind::kFull;
+  spec.kind = kind;
   spec.d = 2;
   spec.q = kActions;
   return Lift::Make(spec);
@@ -61,20 +61,22 @@ std::vector<Index> ChannelsOf(const Lift& lift, const std::vector<std::string>& 
   return channels;
 }
 
-TEST(DescriptorScan, DistancesAreThoseOfTheWholeMatrices) {
-  const Lift::Ptr lift = FullLift();
+void ExpectDistancesOfWholeMatrices(LiftKind kind, const std::string& place,
+                                    const std::vector<std::string>& without_displacement,
+                                    const std::vector<std::string>& without_actions) {
+  const Lift::Ptr lift = MakeLift(kind);
   Rng rng(3, "scan");
   const DescriptorScan scan(lift, rng);
   const std::vector<SegmentMatrix> reachable = RandomMatrices(lift, 40, rng);
   const std::vector<SegmentMatrix> candidates = RandomMatrices(lift, 10, rng);
   std::vector<std::string> all;
   for (const LiftBlock& block : lift->blocks()) all.push_back(block.name);
-  const Index c = lift->FindBlock("c").offset;
+  const Index c = lift->FindBlock(place).offset;
   const std::vector<std::pair<std::string, std::vector<Index>>> expected = {
       {"full", ChannelsOf(*lift, all)},
       {"occupancy", {c, c + 1}},
-      {"without displacement", ChannelsOf(*lift, {"c", "xi_c", "1"})},
-      {"without actions", ChannelsOf(*lift, {"c", "delta", "1"})}};
+      {"without displacement", ChannelsOf(*lift, without_displacement)},
+      {"without actions", ChannelsOf(*lift, without_actions)}};
   ASSERT_EQ(scan.parts(), expected.size());
   for (std::size_t part = 0; part < expected.size(); ++part) {
     EXPECT_EQ(scan.name(part), expected[part].first);
@@ -90,8 +92,13 @@ TEST(DescriptorScan, DistancesAreThoseOfTheWholeMatrices) {
   }
 }
 
+TEST(DescriptorScan, DistancesAreThoseOfTheWholeMatrices) {
+  ExpectDistancesOfWholeMatrices(LiftKind::kFull, "c", {"c", "xi_c", "1"}, {"c", "delta", "1"});
+  ExpectDistancesOfWholeMatrices(LiftKind::kCompact, "x", {"x", "a", "1"}, {"x", "dx", "1"});
+}
+
 TEST(DescriptorScan, AReachableMatrixIsAtNoDistance) {
-  const Lift::Ptr lift = FullLift();
+  const Lift::Ptr lift = MakeLift(LiftKind::kFull);
   Rng rng(4, "scan");
   const DescriptorScan scan(lift, rng);
   const Eigen::MatrixXd gathered = scan.Gather(RandomMatrices(lift, 20, rng));
@@ -103,7 +110,7 @@ TEST(DescriptorScan, AReachableMatrixIsAtNoDistance) {
 }
 
 TEST(DescriptorScan, HoldsEachEntryOnce) {
-  const Lift::Ptr lift = FullLift();
+  const Lift::Ptr lift = MakeLift(LiftKind::kFull);
   Rng rng(5, "scan");
   const DescriptorScan scan(lift, rng);
   const Eigen::MatrixXd gathered = scan.Gather(RandomMatrices(lift, 1, rng));

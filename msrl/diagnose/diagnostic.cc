@@ -11,7 +11,7 @@ namespace {
 
 struct Family {
   std::string id;
-  FamilyOutcome (*run)(const DiagnoseConfig&, std::uint64_t);
+  FamilyOutcome (*run)(const DiagnoseConfig&, std::uint64_t, LiftKind);
 };
 
 const std::vector<Family>& Families() {
@@ -36,33 +36,32 @@ Score Summarize(const std::vector<double>& values) {
   return {mean, values.size() > 1 ? std::sqrt(squares / (count - 1.0)) : 0.0};
 }
 
-std::vector<DiagnosticRow> Average(const Family& family,
-                                   const std::vector<FamilyOutcome>& outcomes) {
+std::vector<DiagnosticRow> Average(const Family& family, const std::vector<FamilyOutcome>& outcomes,
+                                   const std::vector<FamilyOutcome>& compact) {
   std::vector<double> errors;
   for (const FamilyOutcome& outcome : outcomes) errors.push_back(outcome.additive_error);
   std::vector<DiagnosticRow> rows;
   for (std::size_t d = 0; d < outcomes.front().diagnostics.size(); ++d) {
     const SeedOutcome& first = outcomes.front().diagnostics[d];
-    const auto over_seeds = [&](const auto& value_of) {
+    const auto over_seeds = [d](const std::vector<FamilyOutcome>& seeds, const auto& value_of) {
       std::vector<double> values;
-      for (const FamilyOutcome& outcome : outcomes) {
-        values.push_back(value_of(outcome.diagnostics[d]));
-      }
+      for (const FamilyOutcome& outcome : seeds) values.push_back(value_of(outcome.diagnostics[d]));
       return Summarize(values);
     };
+    const auto score_of = [](const SeedOutcome& outcome) { return outcome.score; };
     DiagnosticRow row{.env = family.id,
                       .diagnostic = first.diagnostic,
                       .metric = first.metric,
                       .headline = first.headline,
-                      .score = over_seeds([](const SeedOutcome& outcome) { return outcome.score; }),
+                      .score = over_seeds(outcomes, score_of),
+                      .compact = over_seeds(compact, score_of),
                       .additive_error = Summarize(errors),
                       .weaker = {},
                       .paper = std::nullopt,
                       .paper_additive_error = std::nullopt};
     for (std::size_t w = 0; w < first.weaker.size(); ++w) {
-      row.weaker.push_back({first.weaker[w].first, over_seeds([w](const SeedOutcome& outcome) {
-                              return outcome.weaker[w].second;
-                            })});
+      const auto weaker_of = [w](const SeedOutcome& outcome) { return outcome.weaker[w].second; };
+      row.weaker.push_back({first.weaker[w].first, over_seeds(outcomes, weaker_of)});
     }
     if (row.headline) {
       row.paper = PaperScore(family.id, "score");
@@ -104,13 +103,15 @@ std::vector<DiagnosticRow> RunDiagnostics(const DiagnoseConfig& config,
   int done = 0;
   std::vector<DiagnosticRow> rows;
   for (const Family* family : chosen) {
-    std::vector<FamilyOutcome> outcomes;
+    std::vector<FamilyOutcome> outcomes, compact;
     for (int k = 0; k < config.seeds; ++k) {
       progress(done, total);
-      outcomes.push_back(family->run(config, static_cast<std::uint64_t>(config.first_seed + k)));
+      const auto seed = static_cast<std::uint64_t>(config.first_seed + k);
+      outcomes.push_back(family->run(config, seed, LiftKind::kFull));
+      compact.push_back(family->run(config, seed, LiftKind::kCompact));
       ++done;
     }
-    for (DiagnosticRow& row : Average(*family, outcomes)) rows.push_back(std::move(row));
+    for (DiagnosticRow& row : Average(*family, outcomes, compact)) rows.push_back(std::move(row));
   }
   progress(done, total);
   return rows;

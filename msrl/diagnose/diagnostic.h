@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "msrl/core/config.h"
+#include "msrl/core/lift.h"
 
 namespace msrl {
 
@@ -46,6 +47,7 @@ struct DiagnosticRow {
   std::string metric;     // "accuracy", "AUROC", "error", "share"
   bool headline = false;  // the family's row in the paper's table
   Score score;
+  Score compact;         // the same asked of the compact lift
   Score additive_error;  // |M(a*b) - M(a) - M(b)|_F over the row's segments
   std::vector<WeakerScore> weaker;
   std::optional<Score> paper;
@@ -66,10 +68,12 @@ struct FamilyOutcome {
   std::vector<SeedOutcome> diagnostics;
 };
 
-FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t seed);
-FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed);
-FamilyOutcome DiagnosePointRooms(const DiagnoseConfig& config, std::uint64_t seed);
-FamilyOutcome DiagnoseDubinsReacher(const DiagnoseConfig& config, std::uint64_t seed);
+// With matrices of this lift, kFull or kCompact; of the same segments for both.
+FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind);
+FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind);
+FamilyOutcome DiagnosePointRooms(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind);
+FamilyOutcome DiagnoseDubinsReacher(const DiagnoseConfig& config, std::uint64_t seed,
+                                    LiftKind kind);
 
 // The registry ids of the families that can be diagnosed.
 const std::vector<std::string>& DiagnosableFamilies();

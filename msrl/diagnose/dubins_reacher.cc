@@ -40,14 +40,14 @@ struct Examples {
 };
 
 // Segments of at least `count` instances, the labellings in turn: each occurs twice or more.
-Examples Collect(const std::string& task, const std::string& split, int count, double noise,
-                 std::uint64_t seed) {
+Examples Collect(LiftKind kind, const std::string& task, const std::string& split, int count,
+                 double noise, std::uint64_t seed) {
   // the car without a goal has no border to get stuck at
   const std::string reward = task == "dubins" ? "reward=velocity" : "reward=distance";
   const std::vector<std::string> options{"task=" + task, "split=" + split, reward, "scale=1"};
   const std::unique_ptr<Env> env =
       MakeEnv(MakeEnvEntry<DubinsReacher, DubinsReacherConfig>("dubins-reacher"), options);
-  const auto lift = Lift::Make({LiftKind::kFull, static_cast<Index>(kSlots.size()), 2, {}});
+  const auto lift = Lift::Make({kind, static_cast<Index>(kSlots.size()), 2, {}});
   count = std::max(count, 2 * kLabellings);
   Rng rng(seed, "diagnose-dubins-reacher/" + task + "/" + split);
   Behaviour behaviour(*env, {.skill = 0.0, .persistence = 4.0}, Rng(rng.NextU64(), "behaviour"));
@@ -75,9 +75,11 @@ Examples Collect(const std::string& task, const std::string& split, int count, d
 }
 
 // The least-squares answer to "how do these channels move the state?", delta = B z, read off the
-// normal equations that the matrix holds.
+// normal equations that the matrix holds. Channels are named as in the full lift.
 Eigen::VectorXd TransportOperator(const SegmentMatrix& matrix,
-                                  const std::vector<std::string>& channels) {
+                                  const std::vector<std::string>& full) {
+  const std::vector<std::string> channels = BlocksOf(*matrix.lift(), full);
+  const std::string& displacement = matrix.lift()->blocks()[1].name;
   const Index d = matrix.lift()->d();
   Index size = 0;
   for (const std::string& name : channels) size += matrix.lift()->FindBlock(name).size;
@@ -85,7 +87,7 @@ Eigen::VectorXd TransportOperator(const SegmentMatrix& matrix,
   Eigen::MatrixXd moments(size, d);
   Index row = 0;
   for (const std::string& row_name : channels) {
-    const Eigen::MatrixXd transport = matrix.Block(row_name, "delta");
+    const Eigen::MatrixXd transport = matrix.Block(row_name, displacement);
     moments.middleRows(row, transport.rows()) = transport;
     Index column = 0;
     for (const std::string& column_name : channels) {
@@ -145,7 +147,8 @@ SeedOutcome Retrieve(const Examples& train, const Examples& held_out, std::uint6
   outcome.metric = "accuracy";
   outcome.score = transport({"c", "xi_c", "1"});
   outcome.weaker = {{"occupancy", accuracy([&](const SegmentMatrix& matrix) {
-                       return Eigen::VectorXd(BlockEntries(matrix, position) / kSteps);
+                       const auto blocks = BlocksOf(*matrix.lift(), position);
+                       return Eigen::VectorXd(BlockEntries(matrix, blocks) / kSteps);
                      })},
                     {"without action blocks", transport({"c", "1"})},
                     {"chance", 1.0 / kLabellings}};
@@ -154,11 +157,12 @@ SeedOutcome Retrieve(const Examples& train, const Examples& held_out, std::uint6
 
 }  // namespace
 
-FamilyOutcome DiagnoseDubinsReacher(const DiagnoseConfig& config, std::uint64_t seed) {
+FamilyOutcome DiagnoseDubinsReacher(const DiagnoseConfig& config, std::uint64_t seed,
+                                    LiftKind kind) {
   FamilyOutcome family;
   for (const std::string task : {"dubins", "arm"}) {
-    const Examples train = Collect(task, "train", 6 * config.queries, config.noise, seed);
-    const Examples held_out = Collect(task, "held-out", config.queries, config.noise, seed);
+    const Examples train = Collect(kind, task, "train", 6 * config.queries, config.noise, seed);
+    const Examples held_out = Collect(kind, task, "held-out", config.queries, config.noise, seed);
     SeedOutcome outcome = Retrieve(train, held_out, seed);
     outcome.diagnostic = "action-conditioned transport retrieval (" + task + ")";
     outcome.headline = task == "dubins";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include "msrl/core/check.h"
 
@@ -23,6 +24,19 @@ Segment ObserveNoisily(const Segment& segment, std::span<const int> slots, doubl
 
 Segment WalkedBack(const Segment& segment) {
   return {segment.x.rowwise().reverse(), segment.a.rowwise().reverse(), segment.r.reverse()};
+}
+
+std::vector<std::string> BlocksOf(const Lift& lift, std::span<const std::string> full) {
+  static const std::map<std::string, std::string> compact{
+      {"c", "x"}, {"delta", "dx"}, {"xi_c", "a"}, {"xi_delta", "a"}};
+  std::vector<std::string> names;
+  for (const std::string& name : full) {
+    const auto found = compact.find(name);
+    const bool same = lift.kind() == LiftKind::kFull || found == compact.end();
+    const std::string& here = same ? name : found->second;
+    if (std::find(names.begin(), names.end(), here) == names.end()) names.push_back(here);
+  }
+  return names;
 }
 
 Eigen::VectorXd BlockEntries(const SegmentMatrix& matrix, std::span<const std::string> blocks) {

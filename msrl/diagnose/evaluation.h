@@ -23,6 +23,10 @@ Segment ObserveNoisily(const Segment& segment, std::span<const int> slots, doubl
 // with their transition.
 Segment WalkedBack(const Segment& segment);
 
+// Blocks of the full lift by their names in this one. The compact lift has positions where the full
+// one has midpoints, and actions where that has their products with places and displacements.
+std::vector<std::string> BlocksOf(const Lift& lift, std::span<const std::string> full);
+
 // The entries of a matrix whose row and column both lie in the named blocks, as a vector. With all
 // blocks this is the whole descriptor; with "c" alone it is occupancy.
 Eigen::VectorXd BlockEntries(const SegmentMatrix& matrix, std::span<const std::string> blocks);

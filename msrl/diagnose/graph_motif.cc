@@ -76,16 +76,14 @@ class Walker {
   GraphMotif* graph_;
 };
 
-const Lift::Ptr& PlaneLift() {
-  static const Lift::Ptr lift = Lift::Make({LiftKind::kFull, 2, 0, {}});
-  return lift;
-}
+Lift::Ptr PlaneLift(LiftKind kind) { return Lift::Make({kind, 2, 0, {}}); }
 
 // How much of the transport changes sign when the walk is turned round, 0 to about 1.
 double Asymmetry(const SegmentMatrix& matrix) { return GeometricReversalParity(matrix).Relative(); }
 
 // Different routes of one length in one instance, none of them alike in both directions.
 std::optional<std::vector<Segment>> DrawRoutes(Walker& walker) {
+  static const Lift::Ptr lift = PlaneLift(LiftKind::kFull);
   walker.NextInstance();
   const int steps = 6 + static_cast<int>(walker.rng().Index(9));
   std::vector<Segment> routes;
@@ -93,7 +91,7 @@ std::optional<std::vector<Segment>> DrawRoutes(Walker& walker) {
   for (int attempt = 0; attempt < 60 && routes.size() < kRoutes; ++attempt) {
     std::optional<Segment> walk = walker.Walk(steps);
     if (!walk) continue;
-    const SegmentMatrix matrix = Describe(PlaneLift(), *walk);
+    const SegmentMatrix matrix = Describe(lift, *walk);
     bool usable = Asymmetry(matrix) >= kMinAsymmetry;
     for (const SegmentMatrix& other : matrices) {
       const double least = kMinAsymmetry * matrix.Norm();
@@ -120,19 +118,19 @@ struct Retrieval {
   double additive_error = 0.0;
 };
 
-Retrieval AskForRoutes(const DiagnoseConfig& config, std::uint64_t seed) {
+Retrieval AskForRoutes(const Lift::Ptr& lift, const DiagnoseConfig& config, std::uint64_t seed) {
   Walker walker("held-out", "yes", seed);
   Retrieval retrieval;
   while (static_cast<int>(retrieval.queries.size()) < config.queries) {
     const auto routes = DrawRoutes(walker);
     if (!routes) continue;
     const Segment query = walker.Observe(routes->front(), config.noise);
-    retrieval.additive_error += AdditiveError(PlaneLift(), query) / config.queries;
-    retrieval.queries.push_back(Describe(PlaneLift(), query));
+    retrieval.additive_error += AdditiveError(lift, query) / config.queries;
+    retrieval.queries.push_back(Describe(lift, query));
     std::vector<SegmentMatrix>& gallery = retrieval.galleries.emplace_back();
     for (const Segment& route : *routes) {
-      gallery.push_back(Describe(PlaneLift(), walker.Observe(route, config.noise)));
-      gallery.push_back(Describe(PlaneLift(), walker.Observe(WalkedBack(route), config.noise)));
+      gallery.push_back(Describe(lift, walker.Observe(route, config.noise)));
+      gallery.push_back(Describe(lift, walker.Observe(WalkedBack(route), config.noise)));
     }
   }
   return retrieval;
@@ -140,7 +138,7 @@ Retrieval AskForRoutes(const DiagnoseConfig& config, std::uint64_t seed) {
 
 double RetrievalAccuracy(const Retrieval& retrieval, const std::vector<std::string>& blocks) {
   const FeatureMap entries = [&](const SegmentMatrix& matrix) {
-    return BlockEntries(matrix, blocks);
+    return BlockEntries(matrix, BlocksOf(*matrix.lift(), blocks));
   };
   int right = 0;
   for (std::size_t n = 0; n < retrieval.queries.size(); ++n) {
@@ -158,7 +156,8 @@ struct Pairs {
   std::vector<int> labels;  // 0 again, 1 back, 2 other
 };
 
-Pairs DrawPairs(const std::string& split, int count, double noise, std::uint64_t seed) {
+Pairs DrawPairs(const Lift::Ptr& lift, const std::string& split, int count, double noise,
+                std::uint64_t seed) {
   Walker walker(split, "yes", seed ^ 0x5eed);
   Pairs pairs;
   while (static_cast<int>(pairs.labels.size()) < count) {
@@ -167,8 +166,8 @@ Pairs DrawPairs(const std::string& split, int count, double noise, std::uint64_t
     const int label = static_cast<int>(walker.rng().Index(3));
     const Segment& route = routes->front();
     const Segment second = label == 0 ? route : label == 1 ? WalkedBack(route) : (*routes)[1];
-    pairs.pairs.emplace_back(Describe(PlaneLift(), walker.Observe(route, noise)),
-                             Describe(PlaneLift(), walker.Observe(second, noise)));
+    pairs.pairs.emplace_back(Describe(lift, walker.Observe(route, noise)),
+                             Describe(lift, walker.Observe(second, noise)));
     pairs.labels.push_back(label);
   }
   return pairs;
@@ -179,10 +178,11 @@ Eigen::MatrixXd PairFeatures(const Pairs& pairs, const std::vector<std::string>&
   Eigen::MatrixXd features(5, static_cast<Index>(pairs.pairs.size()));
   for (std::size_t n = 0; n < pairs.pairs.size(); ++n) {
     const auto& [first, second] = pairs.pairs[n];
-    const Eigen::VectorXd entries = BlockEntries(second, blocks);
+    const std::vector<std::string> here = BlocksOf(*first.lift(), blocks);
+    const Eigen::VectorXd entries = BlockEntries(second, here);
     const double scale = entries.norm() + 1e-12;
-    const double again = (entries - BlockEntries(first, blocks)).norm() / scale;
-    const double back = (entries - BlockEntries(ReverseEdges(first), blocks)).norm() / scale;
+    const double again = (entries - BlockEntries(first, here)).norm() / scale;
+    const double back = (entries - BlockEntries(ReverseEdges(first), here)).norm() / scale;
     features.col(static_cast<Index>(n)) << again, back, std::log(again + 1e-3),
         std::log(back + 1e-3), std::min(again, back);
   }
@@ -196,16 +196,17 @@ struct Tours {
   std::vector<int> labels;
 };
 
-Tours DrawTours(const std::string& split, int count, double noise, std::uint64_t seed) {
+Tours DrawTours(const Lift::Ptr& lift, const std::string& split, int count, double noise,
+                std::uint64_t seed) {
   Walker walker(split, "no", seed);
   Tours tours;
   while (static_cast<int>(tours.labels.size()) < count) {
     walker.NextInstance();
     // several short walks, because one-way graphs end somewhere
-    SegmentMatrix matrix(PlaneLift());
+    SegmentMatrix matrix(lift);
     for (int attempt = 0; attempt < 400 && matrix.HorizonEntry() < kTourSteps; ++attempt) {
       const auto walk = walker.Walk(3 + static_cast<int>(walker.rng().Index(4)));
-      if (walk) matrix += Describe(PlaneLift(), walker.Observe(*walk, noise));
+      if (walk) matrix += Describe(lift, walker.Observe(*walk, noise));
     }
     if (matrix.HorizonEntry() < kTourSteps) continue;
     tours.matrices.push_back(matrix);
@@ -217,8 +218,11 @@ Tours DrawTours(const std::string& split, int count, double noise, std::uint64_t
 // The shape of the walked graph, incidence included.
 Eigen::VectorXd IncidenceShape(const SegmentMatrix& matrix) {
   const Eigen::VectorXd invariants = CongruenceInvariants(matrix);
-  const Eigen::MatrixXd cc = matrix.Block("c", "c");
-  const Eigen::MatrixXd dd = matrix.Block("delta", "delta");
+  const SegmentMatrix form = MidpointForm(matrix);
+  const std::string& position = form.lift()->blocks()[0].name;
+  const std::string& displacement = form.lift()->blocks()[1].name;
+  const Eigen::MatrixXd cc = form.Block(position, position);
+  const Eigen::MatrixXd dd = form.Block(displacement, displacement);
   const double circulation = Circulation(matrix)(0, 1) / std::sqrt(cc.trace() * dd.trace());
   Eigen::VectorXd values(invariants.size() + 3);
   values << invariants, std::abs(circulation), std::log(dd.trace() / cc.trace()),
@@ -228,8 +232,10 @@ Eigen::VectorXd IncidenceShape(const SegmentMatrix& matrix) {
 
 // The shape of the occupied region: spread and elongation about its mean.
 Eigen::VectorXd OccupancyShape(const SegmentMatrix& matrix) {
-  const Eigen::Vector2d mean = matrix.Block("c", "1");
-  const Eigen::Matrix2d spread = Eigen::Matrix2d(matrix.Block("c", "c")) - mean * mean.transpose();
+  const std::string& position = matrix.lift()->blocks()[0].name;
+  const Eigen::Vector2d mean = matrix.Block(position, "1");
+  const Eigen::Matrix2d spread =
+      Eigen::Matrix2d(matrix.Block(position, position)) - mean * mean.transpose();
   Eigen::VectorXd values(3);
   values << std::log(spread.trace()),
       4.0 * (spread(0, 0) * spread(1, 1) - spread(0, 1) * spread(0, 1)) /
@@ -261,9 +267,10 @@ Eigen::MatrixXd TourFeatures(const Tours& tours, bool incidence) {
 
 }  // namespace
 
-FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t seed) {
+FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind) {
+  const Lift::Ptr lift = PlaneLift(kind);
   FamilyOutcome family;
-  const Retrieval retrieval = AskForRoutes(config, seed);
+  const Retrieval retrieval = AskForRoutes(lift, config, seed);
   family.additive_error = retrieval.additive_error;
   family.diagnostics.push_back(
       {.diagnostic = "order-sensitive retrieval",
@@ -274,8 +281,8 @@ FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t see
                   {"without displacement", RetrievalAccuracy(retrieval, kWithoutIncidence)},
                   {"chance", 1.0 / (2 * kRoutes)}}});
 
-  const Pairs train_pairs = DrawPairs("train", 2 * config.queries, config.noise, seed);
-  const Pairs pairs = DrawPairs("held-out", config.queries, config.noise, seed);
+  const Pairs train_pairs = DrawPairs(lift, "train", 2 * config.queries, config.noise, seed);
+  const Pairs pairs = DrawPairs(lift, "held-out", config.queries, config.noise, seed);
   const auto detect = [&](const std::vector<std::string>& blocks) {
     return RidgeClassifier(PairFeatures(train_pairs, blocks), train_pairs.labels, 3, kPenalty)
         .Accuracy(PairFeatures(pairs, blocks), pairs.labels);
@@ -288,8 +295,8 @@ FamilyOutcome DiagnoseGraphMotif(const DiagnoseConfig& config, std::uint64_t see
                                            {"without displacement", detect(kWithoutIncidence)},
                                            {"chance", 1.0 / 3.0}}});
 
-  const Tours train_tours = DrawTours("train", 4 * config.queries, config.noise, seed);
-  const Tours tours = DrawTours("held-out", config.queries, config.noise, seed);
+  const Tours train_tours = DrawTours(lift, "train", 4 * config.queries, config.noise, seed);
+  const Tours tours = DrawTours(lift, "held-out", config.queries, config.noise, seed);
   const auto classify = [&](bool incidence) {
     return RidgeClassifier(TourFeatures(train_tours, incidence), train_tours.labels, kMotifs,
                            kPenalty)

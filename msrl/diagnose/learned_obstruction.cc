@@ -56,7 +56,8 @@ OneStep DrawBlockedStep(const World& world, Rng& rng) {
   }
 }
 
-ProxyExamples DrawProxyExamples(Split split, const DiagnoseConfig& config, int count, Rng& rng) {
+ProxyExamples DrawProxyExamples(LiftKind kind, Split split, const DiagnoseConfig& config, int count,
+                                Rng& rng) {
   ProxyExamples examples;
   const int instances = std::max(4, count / 20);
   constexpr Index kLocal = 2 * MicroGrid::kActions;
@@ -89,8 +90,9 @@ ProxyExamples DrawProxyExamples(Split split, const DiagnoseConfig& config, int c
       const Eigen::VectorXd entry = noisy(world.nodes.col(step.move.from));
       const Eigen::VectorXd delta = noisy(world.nodes.col(step.move.to)) - entry;
       const Eigen::VectorXd mismatch = entry - noisy(world.nodes.col(step.junction));
-      Eigen::MatrixXd xi_delta = Eigen::MatrixXd::Zero(3, MicroGrid::kActions);
-      xi_delta.col(step.move.action) = delta;
+      Eigen::MatrixXd xi_delta =
+          Eigen::MatrixXd::Zero(3, kind == LiftKind::kFull ? MicroGrid::kActions : 0);
+      if (kind == LiftKind::kFull) xi_delta.col(step.move.action) = delta;
 
       Eigen::VectorXd piece(3 + MicroGrid::kActions + xi_delta.size());
       piece << delta, ActionCode(step.move.action, MicroGrid::kActions), xi_delta.reshaped();
@@ -124,12 +126,13 @@ double ProxyAuroc(const Eigen::MatrixXd& train, const std::vector<int>& train_la
 
 }  // namespace
 
-SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed) {
+SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind) {
   constexpr int kTrainingExamples = 2000;
   Rng rng(seed, "diagnose-micro-grid/proxy");
-  const ProxyExamples train = DrawProxyExamples(Split::kTrain, config, kTrainingExamples, rng);
+  const ProxyExamples train =
+      DrawProxyExamples(kind, Split::kTrain, config, kTrainingExamples, rng);
   const ProxyExamples test =
-      DrawProxyExamples(Split::kHeldOut, config, std::max(20, config.queries), rng);
+      DrawProxyExamples(kind, Split::kHeldOut, config, std::max(20, config.queries), rng);
   return {.diagnostic = "learned obstruction proxy",
           .metric = "AUROC",
           .headline = false,

@@ -10,7 +10,8 @@ namespace msrl::internal {
 
 // AUROC of ridge regression, trained on mazes of the training split, on single transitions appended
 // to prefixes in held-out ones; beside it what the transition tells without the observation.
-SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed);
+// Transitions as the lift has them: with products of action and displacement, or without.
+SeedOutcome LearnedProxy(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind);
 
 }  // namespace msrl::internal
 

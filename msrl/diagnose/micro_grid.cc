@@ -265,7 +265,8 @@ void CertifyBlocked(const Lift::Ptr& lift, const World& world, const ReachableSe
   }
 }
 
-double GraphMotifFalseCertificates(const DiagnoseConfig& config, std::uint64_t seed) {
+double GraphMotifFalseCertificates(const DiagnoseConfig& config, std::uint64_t seed,
+                                   LiftKind kind) {
   Rng rng(seed, "diagnose-micro-grid/graph-motif");
   Certificates certificates;
   for (int i = 0; i < InstanceCount(config.queries); ++i) {
@@ -275,8 +276,7 @@ double GraphMotifFalseCertificates(const DiagnoseConfig& config, std::uint64_t s
     GraphMotif env(motif);
     env.Reset(rng.NextU64());
     const World world = MakeWorld(env.instance(), 1, 2);
-    const auto lift =
-        Lift::Make({.kind = LiftKind::kFull, .d = 2, .q = world.mdp.actions, .slots = {}});
+    const auto lift = Lift::Make({.kind = kind, .d = 2, .q = world.mdp.actions, .slots = {}});
     CertifyReal(lift, world, ReachableIn(world, lift), PerInstance(config.queries), rng,
                 certificates);
   }
@@ -313,9 +313,9 @@ void AddGluingErrors(const Lift::Ptr& lift, const World& world, Observer& observ
 
 }  // namespace
 
-FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed) {
-  const auto lift = Lift::Make(
-      {.kind = LiftKind::kFull, .d = std::ssize(kSlots), .q = MicroGrid::kActions, .slots = {}});
+FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind) {
+  const auto lift =
+      Lift::Make({.kind = kind, .d = std::ssize(kSlots), .q = MicroGrid::kActions, .slots = {}});
   Rng layouts(seed, "diagnose-micro-grid/layouts");
   Rng rng(seed, "diagnose-micro-grid/candidates");
   Rng noise(seed, "diagnose-micro-grid/noise");
@@ -328,8 +328,8 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
   std::vector<double> gluing_errors;
   const int per_instance = PerInstance(config.queries);
   for (int i = 0; i < InstanceCount(config.queries); ++i) {
-    const GridKind kind = i % 2 == 0 ? GridKind::kOneWay : GridKind::kKeyDoor;
-    const MicroGrid grid = internal::MakeGrid(Split::kHeldOut, kind, layouts);
+    const GridKind rule = i % 2 == 0 ? GridKind::kOneWay : GridKind::kKeyDoor;
+    const MicroGrid grid = internal::MakeGrid(Split::kHeldOut, rule, layouts);
     const World world = MakeWorld(grid.instance(), grid.phases(), lift->d());
     const ReachableSet reachable = ReachableIn(world, lift);
     detection.Score(DrawCandidates(world, per_instance, observer, rng, noise), reachable);
@@ -348,12 +348,12 @@ FamilyOutcome DiagnoseMicroGrid(const DiagnoseConfig& config, std::uint64_t seed
                                    .weaker = {}});
   };
   add("false certificates", "share", Share(certificates.real_certified, certificates.real));
-  add("graph-motif false certificates", "share", GraphMotifFalseCertificates(config, seed));
+  add("graph-motif false certificates", "share", GraphMotifFalseCertificates(config, seed, kind));
   add("blocked compositions certified", "share",
       Share(certificates.blocked_certified, certificates.blocked));
   add("blocked with the multiset of a legal walk", "share",
       Share(certificates.same_transitions, certificates.blocked));
-  outcome.diagnostics.push_back(internal::LearnedProxy(config, seed));
+  outcome.diagnostics.push_back(internal::LearnedProxy(config, seed, kind));
   add("gluing error", "error", Mean(gluing_errors));
   return outcome;
 }

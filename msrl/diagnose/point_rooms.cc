@@ -63,8 +63,10 @@ struct Question {
 
 class QuestionSource {
  public:
-  QuestionSource(const std::string& split, double noise, std::uint64_t seed)
-      : noise_(noise), rng_(seed, "diagnose-point-rooms/" + split) {
+  QuestionSource(LiftKind kind, const std::string& split, double noise, std::uint64_t seed)
+      : lift_(Lift::Make({kind, 2, 2, {}})),
+        noise_(noise),
+        rng_(seed, "diagnose-point-rooms/" + split) {
     const std::vector<std::string> plain{"split=" + split, "reward=distance", "horizon=80"};
     const auto entry = MakeEnvEntry<PointRooms, PointRoomsConfig>("point-rooms");
     env_ = MakeEnv(entry, plain);
@@ -109,7 +111,7 @@ class QuestionSource {
     return question;
   }
 
-  Lift::Ptr lift_ = Lift::Make({LiftKind::kFull, 2, 2, {}});
+  Lift::Ptr lift_;
   double noise_;
   Rng rng_;
   std::unique_ptr<Env> env_;
@@ -142,8 +144,9 @@ double MatchingAccuracy(const std::vector<Question>& train, const std::vector<Qu
 
 // What a gauge leaves of the occupancy: the number of steps and |M_cc^(-1/2) M_c1|^2.
 Eigen::VectorXd OccupancyInvariants(const SegmentMatrix& matrix) {
-  const Eigen::Matrix2d cc = matrix.Block("c", "c");
-  const Eigen::Vector2d c1 = matrix.Block("c", "1");
+  const std::string& position = matrix.lift()->blocks()[0].name;
+  const Eigen::Matrix2d cc = matrix.Block(position, position);
+  const Eigen::Vector2d c1 = matrix.Block(position, "1");
   const double determinant = cc(0, 0) * cc(1, 1) - cc(0, 1) * cc(1, 0);
   const double quadratic =
       (cc(1, 1) * c1[0] * c1[0] - 2.0 * cc(0, 1) * c1[0] * c1[1] + cc(0, 0) * c1[1] * c1[1]);
@@ -152,11 +155,11 @@ Eigen::VectorXd OccupancyInvariants(const SegmentMatrix& matrix) {
 
 }  // namespace
 
-FamilyOutcome DiagnosePointRooms(const DiagnoseConfig& config, std::uint64_t seed) {
+FamilyOutcome DiagnosePointRooms(const DiagnoseConfig& config, std::uint64_t seed, LiftKind kind) {
   std::vector<Question> train;
   std::vector<Question> held_out;
-  QuestionSource train_source("train", config.noise, seed);
-  QuestionSource held_out_source("held-out", config.noise, seed);
+  QuestionSource train_source(kind, "train", config.noise, seed);
+  QuestionSource held_out_source(kind, "held-out", config.noise, seed);
   FamilyOutcome family;
   for (int n = 0; n < config.queries; ++n) {
     train.push_back(train_source.Next());
@@ -169,12 +172,13 @@ FamilyOutcome DiagnosePointRooms(const DiagnoseConfig& config, std::uint64_t see
   outcome.metric = "accuracy";
   outcome.headline = true;
   outcome.score = MatchingAccuracy(train, held_out, CongruenceInvariants);
-  outcome.weaker = {
-      {"occupancy", MatchingAccuracy(train, held_out, OccupancyInvariants)},
-      {"without gauge invariance",
-       MatchingAccuracy(train, held_out,
-                        [&](const SegmentMatrix& matrix) { return BlockEntries(matrix, all); })},
-      {"chance", 1.0 / (2 * kPaths)}};
+  outcome.weaker = {{"occupancy", MatchingAccuracy(train, held_out, OccupancyInvariants)},
+                    {"without gauge invariance",
+                     MatchingAccuracy(train, held_out,
+                                      [&](const SegmentMatrix& matrix) {
+                                        return BlockEntries(matrix, BlocksOf(*matrix.lift(), all));
+                                      })},
+                    {"chance", 1.0 / (2 * kPaths)}};
   family.diagnostics.push_back(outcome);
   return family;
 }

@@ -147,6 +147,21 @@ SequenceBatch Replay::MakeSequences(int sequences, int length) const {
   return batch;
 }
 
+RecordBatch Replay::MakeRecords(int sequences, int length) const {
+  MSRL_CHECK(sequences > 0 && length > 0);
+  const Index states = Index{sequences} * length;
+  RecordBatch batch;
+  batch.observation.resize(config_.observation_size, states);
+  batch.features.resize(config_.feature_size, states);
+  batch.action.resize(config_.action_size, states);
+  batch.reward.resize(states);
+  batch.first.resize(states);
+  batch.last.resize(states);
+  batch.terminal.resize(states);
+  batch.row.resize(static_cast<std::size_t>(sequences));
+  return batch;
+}
+
 std::int64_t Replay::DrawStep(Rng& rng) const {
   MSRL_CHECK_GT(transitions_, 0);
   // rows that are no steps, at most every other one, are drawn again: what remains is uniform
@@ -165,6 +180,12 @@ void Replay::Sample(Rng& rng, ReplayBatch& batch, Index column, Index count) con
 
 void Replay::Sample(Rng& rng, SequenceBatch& batch) const {
   for (Index i = 0; i < batch.sequences(); ++i) Read(DrawStep(rng), i, batch);
+}
+
+void Replay::Sample(Rng& rng, RecordBatch& batch) const {
+  const std::int64_t starts = end_ - first_ - batch.length() + 1;
+  MSRL_CHECK_GT(starts, 0);
+  for (Index i = 0; i < batch.sequences(); ++i) Read(first_ + rng.Index(starts), i, batch);
 }
 
 void Replay::Read(std::int64_t row, Index column, ReplayBatch& batch) const {
@@ -208,6 +229,33 @@ void Replay::Read(std::int64_t row, Index sequence, SequenceBatch& batch) const 
     ++batch.steps[i];
     ++row;
   }
+}
+
+void Replay::Read(std::int64_t row, Index sequence, RecordBatch& batch) const {
+  batch.row[static_cast<std::size_t>(sequence)] = row;
+  for (Index t = 0; t < batch.length(); ++t, ++row) {
+    const Index column = batch.Column(t) + sequence;
+    const auto copy = [column](std::span<const float> values, Eigen::MatrixXf& out) {
+      std::ranges::copy(values, out.data() + column * out.rows());
+    };
+    copy(observation_.Row(Slot(row)), batch.observation);
+    copy(features_.Row(Slot(row)), batch.features);
+    copy(action_.Row(Slot(row)), batch.action);
+    const bool first = (Flags(row) & kFirst) != 0;
+    // the step that led here, if it is kept
+    const bool arrived = !first && row > first_;
+    const std::uint8_t before = arrived ? Flags(row - 1) : std::uint8_t{0};
+    batch.reward[column] = arrived ? reward_.data[Slot(row - 1)] : 0.0f;
+    batch.first[column] = first ? 1.0f : 0.0f;
+    batch.last[column] = (before & (kTerminated | kTruncated)) != 0 ? 1.0f : 0.0f;
+    batch.terminal[column] = (before & kTerminated) != 0 ? 1.0f : 0.0f;
+  }
+}
+
+void Replay::SetFeatures(std::int64_t row, std::span<const float> features) {
+  MSRL_CHECK(row >= first_ && row < end_, "row ", row);
+  MSRL_CHECK_EQ(features.size(), static_cast<std::size_t>(config_.feature_size));
+  std::ranges::copy(features, features_.Row(Slot(row)).begin());
 }
 
 void Replay::RebuildPsi(std::int64_t row, Eigen::VectorXd& psi) const {

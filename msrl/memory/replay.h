@@ -7,12 +7,16 @@
 //   SequenceBatch sequences = replay.MakeSequences(/*sequences=*/16, /*length=*/64);
 //   replay.Sample(rng, sequences);                    // pieces of episodes
 //
-// A recurrent world model (Dreamer) starts every sequence from its initial state, or from one that
-// it inferred before unless `first`, takes the columns of t = 0, 1, ... one after the other, and
-// weights what it loses at step t by `inside`; `continues` is what its end predictor learns. A
-// model without memory (TD-MPC) encodes the states of t = 0 and rolls the actions out, weighted
-// likewise. A model that imagines transitions (MBPO) keeps them in a second replay with `pieces`
-// and fills one batch from both:
+// A recurrent world model (Dreamer) keeps what it inferred of a state in `features`, and takes
+// records: states in the order in which they were lived, across the ends of episodes. It starts
+// from the features of the first record, forgets where one is `first`, and writes back what it
+// infers now:
+//   RecordBatch records = replay.MakeRecords(/*sequences=*/16, /*length=*/65);
+//   replay.Sample(rng, records);
+//   replay.SetFeatures(records.row[0] + 1, inferred);
+// A model without memory (TD-MPC) encodes the states of t = 0 of sequences and rolls the actions
+// out, weighted by `inside`. A model that imagines transitions (MBPO) keeps them in a second replay
+// with `pieces` and fills one batch from both:
 //   real.Sample(rng, batch, 0, 13);
 //   imagined.Sample(rng, batch, 13, 243);
 // n-step returns come from sequences of length n, with k <= n the steps of a sequence:
@@ -85,8 +89,11 @@ struct ReplayBatch {
   Eigen::MatrixXf next_observation;
   Eigen::MatrixXf next_features;
   std::vector<std::int64_t> row;  // for RebuildMatrix
+  // How much the policy should take the action over; empty: it should not. The caller's to fill.
+  Eigen::RowVectorXf lesson;
 
   Eigen::Index size() const { return reward.size(); }
+  bool has_lessons() const { return lesson.size() > 0; }
 };
 
 // Sequences of one length, each from a single episode. Time by time: the columns of one time are
@@ -114,6 +121,23 @@ struct SequenceBatch {
   Eigen::Index Column(Eigen::Index time) const { return time * sequences(); }
 };
 
+// Stretches of one length of what was lived, where the last state of an episode is followed by the
+// first of the next. Time by time like sequences: length * sequences columns.
+struct RecordBatch {
+  Eigen::MatrixXf observation;
+  Eigen::MatrixXf features;
+  Eigen::MatrixXf action;         // taken from here; zeros if none was
+  Eigen::RowVectorXf reward;      // received on arriving here; 0 if nobody knows
+  Eigen::RowVectorXf first;       // 1 where an episode begins
+  Eigen::RowVectorXf last;        // 1 where one ended
+  Eigen::RowVectorXf terminal;    // ... by termination
+  std::vector<std::int64_t> row;  // of each sequence's first state
+
+  Eigen::Index sequences() const { return static_cast<Eigen::Index>(row.size()); }
+  Eigen::Index length() const { return reward.size() / sequences(); }
+  Eigen::Index Column(Eigen::Index time) const { return time * sequences(); }
+};
+
 // A ring of states. The successor of a step is the next state of the ring, so states are stored
 // once; the last state of an episode has a row of its own. Rows are numbered from 0 for ever; those
 // in [first_row(), end_row()) are kept.
@@ -137,6 +161,7 @@ class Replay {
   // Batches of the right sizes.
   ReplayBatch MakeBatch(int size) const;
   SequenceBatch MakeSequences(int sequences, int length) const;
+  RecordBatch MakeRecords(int sequences, int length) const;
   // Fills every column with a transition drawn uniformly, with replacement; size() > 0. No
   // allocation.
   void Sample(Rng& rng, ReplayBatch& batch) const { Sample(rng, batch, 0, batch.size()); }
@@ -144,10 +169,16 @@ class Replay {
   void Sample(Rng& rng, ReplayBatch& batch, Eigen::Index column, Eigen::Index count) const;
   // Fills every sequence from a step on that is drawn likewise. No allocation.
   void Sample(Rng& rng, SequenceBatch& batch) const;
+  // Fills every stretch from a state on that is drawn uniformly among those that have as many
+  // states as it wants. There must be one. No allocation.
+  void Sample(Rng& rng, RecordBatch& batch) const;
   // Fills one column with the transition of a row for which IsStep.
   void Read(std::int64_t row, Eigen::Index column, ReplayBatch& batch) const;
   // Fills one sequence from such a row on.
   void Read(std::int64_t row, Eigen::Index sequence, SequenceBatch& batch) const;
+
+  // What is known of a kept state now.
+  void SetFeatures(std::int64_t row, std::span<const float> features);
 
   // The matrix of all steps of the episode before this row, bit for bit as it was accumulated, also
   // if the episode's beginning is no longer kept. Adds up at most anchor_every steps.
@@ -181,6 +212,7 @@ class Replay {
   std::uint8_t& Flags(std::int64_t row) const { return flags_.data[Slot(row)]; }
   bool HasMatrices() const { return config_.lift != nullptr; }
   std::int64_t DrawStep(Rng& rng) const;
+  void Read(std::int64_t row, Eigen::Index sequence, RecordBatch& batch) const;
   bool GoesOnWith(const ReplayState& state) const;
   void Push(const ReplayState& state, std::uint8_t flags);
   void EvictOldest();

@@ -293,6 +293,76 @@ RC_GTEST_PROP(Replay, SequencesAreThoseOfANaiveList, ()) {
   RC_ASSERT(again.reward == batch.reward);
 }
 
+// States in the order of the naive list, with the step that led to each.
+RC_GTEST_PROP(Replay, RecordsAreThoseOfANaiveList, ()) {
+  const auto capacity = *rc::gen::inRange<std::int64_t>(2, 40);
+  const double p_end = *rc::gen::element(0.0, 0.02, 0.2, 0.7);
+  const int steps = *rc::gen::inRange(1, 120);
+  const int count = *rc::gen::inRange(1, 9);
+  Source source(TestLift(), false, *rc::gen::arbitrary<std::uint64_t>());
+  Replay replay(TestConfig(capacity, false, 4));
+  std::vector<ModelRow> model;
+  bool open = false;
+  for (int t = 0; t < steps; ++t) AddToBoth(replay, model, source.Next(p_end), open);
+  // features that became known later
+  const std::int64_t changed = replay.first_row() + steps % (replay.end_row() - replay.first_row());
+  model[static_cast<std::size_t>(changed)].state.features = {9.0f, 8.0f, 7.0f, 6.0f};
+  replay.SetFeatures(changed, model[static_cast<std::size_t>(changed)].state.features);
+
+  const auto kept = static_cast<int>(replay.end_row() - replay.first_row());
+  const int length = *rc::gen::inRange(1, kept + 1);
+  RecordBatch batch = replay.MakeRecords(count, length);
+  RC_ASSERT(batch.sequences() == count);
+  RC_ASSERT(batch.length() == length);
+  Rng rng(1, "replay");
+  replay.Sample(rng, batch);
+  for (Index i = 0; i < count; ++i) {
+    const std::int64_t start = batch.row[static_cast<std::size_t>(i)];
+    RC_ASSERT(start >= replay.first_row() && start + length <= replay.end_row());
+    for (Index t = 0; t < length; ++t) {
+      const Index column = batch.Column(t) + i;
+      const auto row = static_cast<std::size_t>(start + t);
+      const bool first = row == 0 || !model[row - 1].step;
+      const bool known = static_cast<std::int64_t>(row) > replay.first_row() && !first;
+      const auto arrived = known ? model[row - 1].step : std::optional<Source::Step>();
+      RC_ASSERT(batch.first[column] == (first ? 1.0f : 0.0f));
+      RC_ASSERT(batch.reward[column] == (arrived ? static_cast<float>(arrived->reward) : 0.0f));
+      RC_ASSERT(batch.terminal[column] == (arrived && arrived->terminated ? 1.0f : 0.0f));
+      RC_ASSERT(batch.last[column] ==
+                (arrived && (arrived->terminated || arrived->truncated) ? 1.0f : 0.0f));
+      for (std::size_t k = 0; k < kObservation; ++k) {
+        RC_ASSERT(batch.observation(static_cast<Index>(k), column) ==
+                  static_cast<float>(model[row].state.observation[k]));
+      }
+      for (std::size_t k = 0; k < kFeatures; ++k) {
+        RC_ASSERT(batch.features(static_cast<Index>(k), column) == model[row].state.features[k]);
+      }
+      for (std::size_t k = 0; k < kAction; ++k) {
+        RC_ASSERT(batch.action(static_cast<Index>(k), column) ==
+                  (model[row].step ? model[row].step->action[k] : 0.0f));
+      }
+    }
+  }
+}
+
+TEST(Replay, RecordsAreDrawnUniformly) {
+  Source source(TestLift(), false, 3);
+  Replay replay(TestConfig(30, false, 4));
+  for (int t = 0; t < 100; ++t) replay.Add(Source::View(source.Next(0.2)));
+  std::vector<int> count(26, 0);
+  Rng rng(1, "replay");
+  RecordBatch batch = replay.MakeRecords(100, 5);
+  constexpr int kBatches = 500;
+  for (int i = 0; i < kBatches; ++i) {
+    replay.Sample(rng, batch);
+    for (const std::int64_t row : batch.row) {
+      ++count.at(static_cast<std::size_t>(row - replay.first_row()));
+    }
+  }
+  const double expected = 100.0 * kBatches / 26.0;
+  for (const int got : count) EXPECT_NEAR(got, expected, 5 * std::sqrt(expected));
+}
+
 RC_GTEST_PROP(Replay, PiecesAreThoseOfANaiveList, ()) {
   // few different states, so that some steps go on by chance
   struct Isolated {
@@ -419,6 +489,7 @@ TEST(Replay, AddAndSampleDoNotAllocate) {
   Replay replay(TestConfig(50, false, 8));
   ReplayBatch batch = replay.MakeBatch(32);
   SequenceBatch sequences = replay.MakeSequences(4, 8);
+  RecordBatch records = replay.MakeRecords(4, 2);
   Rng rng(1, "replay");
   replay.Add(Source::View(steps[0]));
   const std::int64_t before = AllocationCount();
@@ -426,6 +497,8 @@ TEST(Replay, AddAndSampleDoNotAllocate) {
     replay.Add(Source::View(steps[t]));
     replay.Sample(rng, batch);
     replay.Sample(rng, sequences);
+    replay.Sample(rng, records);
+    replay.SetFeatures(records.row[0], steps[t].before.features);
   }
   EXPECT_EQ(AllocationCount(), before);
 }

@@ -609,11 +609,19 @@ void SegmentLibrary::SaveFile(const std::filesystem::path& path) const {
   file.Write(path);
 }
 
-SegmentLibrary SegmentLibrary::FromFile(const TensorFile& file, const LibraryLoadOptions& options) {
+namespace {
+
+void RequireLibrary(const TensorFile& file) {
   const auto format = file.metadata().find("format");
   if (format == file.metadata().end() || format->second != kFormat) {
     throw UserError(StrCat(file.source(), ": not a segment library"));
   }
+}
+
+}  // namespace
+
+SegmentLibrary SegmentLibrary::FromFile(const TensorFile& file, const LibraryLoadOptions& options) {
+  RequireLibrary(file);
   const Archive state(file);
   SegmentLibrary library = FromState(state, options);
   state.RequireAllUsed();
@@ -627,7 +635,13 @@ SegmentLibrary SegmentLibrary::Parse(std::span<const std::byte> bytes, std::stri
 
 SegmentLibrary SegmentLibrary::LoadFile(const std::filesystem::path& path,
                                         const LibraryLoadOptions& options) {
+  RequireLibrary(TensorFile::ReadHeader(path));  // before gigabytes of something else are read
   return FromFile(TensorFile::Read(path), options);
+}
+
+std::string SegmentLibrary::ReadContents(const std::filesystem::path& path) {
+  RequireLibrary(TensorFile::ReadHeader(path));
+  return ReadWholeFile(path, kMaxFileBytes);
 }
 
 }  // namespace msrl

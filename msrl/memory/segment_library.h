@@ -164,6 +164,8 @@ class SegmentLibrary {
                               const LibraryLoadOptions& options = {});
   static SegmentLibrary LoadFile(const std::filesystem::path& path,
                                  const LibraryLoadOptions& options = {});
+  // The bytes of a file whose header says that it is a library, unread.
+  static std::string ReadContents(const std::filesystem::path& path);
 
  private:
   std::int64_t Check(std::int64_t slot) const;

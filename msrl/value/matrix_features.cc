@@ -129,8 +129,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<float> out) 
     for (std::size_t k = 0; k < n; ++k) part[k] = std::copysign(part[k], value[k]);
   }
   out[count] = static_cast<float>(std::log1p(horizon) / kLogHorizonUnit);
-  if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
-  if (regressions_) regressions_->Compute(matrix, out.data() + regressions_begin());
+  WriteRest(matrix, out.data());
 }
 
 void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out) const {
@@ -146,8 +145,7 @@ void MatrixFeatures::Compute(const SegmentMatrix& matrix, std::span<double> out)
     out[k] = std::copysign(std::log1p(std::abs(value)), value);
   }
   out[count] = std::log1p(horizon) / kLogHorizonUnit;
-  if (options_.endpoints) WriteEndpoints(packed, horizon, out.data() + count + 1);
-  if (regressions_) regressions_->Compute(matrix, out.data() + regressions_begin());
+  WriteRest(matrix, out.data());
 }
 
 MatrixFeatures::Endpoints MatrixFeatures::FindEndpoints(const double* packed,
@@ -195,8 +193,15 @@ void MatrixFeatures::WriteLastState(const double* packed, double horizon, Real* 
 }
 
 template <typename Real>
-void MatrixFeatures::WriteEndpoints(const double* packed, double horizon, Real* out) const {
-  const Endpoints ends = FindEndpoints(packed, horizon);
+void MatrixFeatures::WriteRest(const SegmentMatrix& matrix, Real* out) const {
+  if (!options_.endpoints) return;
+  const Endpoints ends = FindEndpoints(matrix.packed().data(), matrix.HorizonEntry());
+  WriteEndpoints(ends, out + average_count() + 1);
+  if (regressions_) regressions_->Compute(matrix, ends.last.data(), out + regressions_begin());
+}
+
+template <typename Real>
+void MatrixFeatures::WriteEndpoints(const Endpoints& ends, Real* out) const {
   for (int i = 0; i < d_; ++i) {
     out[i] = Cut<Real>(kEndpointGain * ends.first[i], kEndpointBound);
     out[d_ + i] = Cut<Real>(kEndpointGain * ends.last[i], kEndpointBound);
@@ -217,16 +222,19 @@ SegmentMatrix MatrixFeatures::Pullback(const SegmentMatrix& matrix,
   if (options_.only_state) {
     std::vector<double> d_ends(static_cast<std::size_t>(2 * d_ + d_ * (d_ + 1) / 2 + 1), 0.0);
     std::copy(d_features.begin(), d_features.end(), d_ends.begin() + d_);
-    PullEndpointsBack(packed, horizon, d_ends.data(), gradient.data());
+    PullEndpointsBack(packed, horizon, d_ends.data(), {}, gradient.data());
   } else {
     PullAveragesBack(packed, horizon, d_features.data(), gradient.data());
-    const std::size_t ends = entries_.size() + 1;
-    if (options_.endpoints) {
-      PullEndpointsBack(packed, horizon, d_features.data() + ends, gradient.data());
+    std::array<double, 2> d_end{};
+    if (regressions_) {
+      const Endpoints ends = FindEndpoints(packed, horizon);
+      regressions_->PullBack(matrix, ends.last.data(), d_features.data() + regressions_begin(),
+                             gradient.data(), d_end.data());
     }
-  }
-  if (regressions_) {
-    regressions_->PullBack(matrix, d_features.data() + regressions_begin(), gradient.data());
+    if (options_.endpoints) {
+      PullEndpointsBack(packed, horizon, d_features.data() + entries_.size() + 1, d_end,
+                        gradient.data());
+    }
   }
   for (Index j = 0, k = 0; j < lift_->m(); ++j, ++k) {
     for (Index i = 0; i < j; ++i, ++k) gradient[static_cast<std::size_t>(k)] *= 0.5;
@@ -249,7 +257,7 @@ void MatrixFeatures::PullAveragesBack(const double* packed, double horizon, cons
 }
 
 void MatrixFeatures::PullEndpointsBack(const double* packed, double horizon, const double* d_out,
-                                       double* d_packed) const {
+                                       const std::array<double, 2>& d_end, double* d_packed) const {
   const int d = d_;
   const Index constant = lift_->constant_offset();
   const Endpoints ends = FindEndpoints(packed, horizon);
@@ -261,8 +269,10 @@ void MatrixFeatures::PullEndpointsBack(const double* packed, double horizon, con
   for (int i = 0; i < d; ++i) {
     const double first = kEndpointGain * CutSlope(kEndpointGain * ends.first[i], kEndpointBound);
     const double last = kEndpointGain * CutSlope(kEndpointGain * ends.last[i], kEndpointBound);
-    d_first[i] = first * d_out[i] + last * d_out[d + i];
-    if (ends.determined) d_move[i] = last * d_out[d + i];
+    double d_last = last * d_out[d + i];
+    if (i < std::ssize(d_end)) d_last += d_end[static_cast<std::size_t>(i)];
+    d_first[i] = first * d_out[i] + d_last;
+    if (ends.determined) d_move[i] = d_last;
   }
   // x_0 = along / s - d (d . along) / (2 s^2), s = |d|^2
   std::array<double, kMaxSlots> d_along{};

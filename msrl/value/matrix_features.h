@@ -22,6 +22,7 @@
 #define MSRL_VALUE_MATRIX_FEATURES_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -123,11 +124,15 @@ class MatrixFeatures {
   template <typename Real>
   void WriteLastState(const double* packed, double horizon, Real* out) const;
   template <typename Real>
-  void WriteEndpoints(const double* packed, double horizon, Real* out) const;
+  void WriteEndpoints(const Endpoints& ends, Real* out) const;
+  // What comes after the averages.
+  template <typename Real>
+  void WriteRest(const SegmentMatrix& matrix, Real* out) const;
   void PullAveragesBack(const double* packed, double horizon, const double* d_out,
                         double* d_packed) const;
+  // `d_end` is with respect to the last position, beyond what the features show of it.
   void PullEndpointsBack(const double* packed, double horizon, const double* d_out,
-                         double* d_packed) const;
+                         const std::array<double, 2>& d_end, double* d_packed) const;
 
   Lift::Ptr lift_;
   MatrixFeatureOptions options_;

@@ -50,6 +50,7 @@ Segment Path(Index steps, double scale, std::uint64_t seed) {
 }
 
 Lift::Ptr PaperLift() { return Lift::Make({LiftKind::kCompact, 8, 10, {}}); }
+Lift::Ptr SquaresLift() { return Lift::Make({LiftKind::kCompactSquares, 8, 10, {}}); }
 Lift::Ptr EffortLift() { return Lift::Make({LiftKind::kCompactEffort, 8, 10, {}}); }
 
 constexpr MatrixFeatureOptions kRegressions{.endpoints = true, .regressions = true};
@@ -269,7 +270,7 @@ TEST(MatrixFeatures, InDoubleAreThoseInFloat) {
 
 TEST(MatrixFeatures, RegressionsFindAHiddenGoal) {
   // minus the distance to a goal that no channel shows, and a price of effort
-  for (const Lift::Ptr& lift : {PaperLift(), EffortLift()}) {
+  for (const Lift::Ptr& lift : {PaperLift(), EffortLift(), SquaresLift()}) {
     const MatrixFeatures map(lift, kRegressions);
     Segment path = Path(60, 0.3, 5);
     const Eigen::Vector2d goal(2.0, -1.0);
@@ -294,6 +295,27 @@ TEST(MatrixFeatures, RegressionsFindAHiddenGoal) {
   }
 }
 
+TEST(MatrixFeatures, SquaresSayWhereAHiddenGoalIs) {
+  const MatrixFeatures map(SquaresLift(), kRegressions);
+  Segment path = Path(30, 0.3, 5);
+  const Eigen::Vector2d goal(0.8, -0.5);
+  for (Index t = 0; t < 30; ++t) {
+    path.r[t] =
+        -0.5 * (goal - path.x.col(t + 1).head<2>()).norm() - 0.3 * path.a.col(t).squaredNorm();
+  }
+  const std::vector<std::string> names = map.Names();
+  ASSERT_EQ(std::ssize(names), map.size());
+  const auto at =
+      static_cast<std::size_t>(std::find(names.begin(), names.end(), "goal[0]") - names.begin());
+  const std::vector<double> features = PreciseFeatures(map, Describe(SquaresLift(), path));
+  EXPECT_NEAR(features[at], goal[0] - path.x(0, 30), 1e-2);
+  EXPECT_NEAR(features[at + 1], goal[1] - path.x(1, 30), 1e-2);
+  EXPECT_EQ(names[at + 5], "goal fit");
+  EXPECT_GT(features[at + 5], 1.0);
+  for (double& r : path.r) r = std::sin(100.0 * r);
+  EXPECT_LT(PreciseFeatures(map, Describe(SquaresLift(), path))[at + 5], 0.3);
+}
+
 TEST(MatrixFeatures, RegressionsNeedTheirChannels) {
   EXPECT_THROW(MatrixFeatures(Lift::Make({LiftKind::kCompactNoReward, 8, 10, {}}), kRegressions),
                UserError);
@@ -313,7 +335,7 @@ TEST(MatrixFeatures, RegressionsNeedTheirChannels) {
 
 TEST(MatrixFeatures, PullbackOfRegressions) {
   Rng rng(5, "pullback");
-  for (const Lift::Ptr& lift : {PaperLift(), EffortLift()}) {
+  for (const Lift::Ptr& lift : {PaperLift(), EffortLift(), SquaresLift()}) {
     const MatrixFeatures map(lift, kRegressions);
     for (const Index steps : {40, 80}) {
       const SegmentMatrix z = Describe(lift, Path(steps, 1.0, 20 + steps));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "msrl/core/check.h"
+#include "msrl/core/distance_fit.h"
 #include "msrl/core/packed_kernels.h"
 #include "msrl/core/ridge.h"
 
@@ -22,6 +24,10 @@ constexpr double kGain = 4.0;
 constexpr double kSlopeBound = 50.0;
 constexpr double kTopBound = 5.0;
 constexpr double kSoft = 1e-3;  // keeps directions and tops of slopes near zero small
+constexpr int kGoalFeatures = 7;
+constexpr double kGoalBound = 2.5;
+constexpr double kLeastUnexplained = 1e-8;
+constexpr double kFitUnit = 4.0;
 
 double SymLog(double v) { return std::copysign(std::log1p(std::abs(v)), v); }
 double SymLogSlope(double v) { return 1.0 / (1.0 + std::abs(v)); }
@@ -51,7 +57,9 @@ void PullWayBack(const Vector& slope, const double* d_way, Vector& d_slope) {
 }  // namespace
 
 MatrixRegressions::MatrixRegressions(const Lift& lift)
-    : d_(static_cast<int>(lift.d())), q_(static_cast<int>(lift.q())) {
+    : d_(static_cast<int>(lift.d())),
+      q_(static_cast<int>(lift.q())),
+      squares_(lift.kind() == LiftKind::kCompactSquares) {
   if (lift.kind() == LiftKind::kFull || !lift.HasBlock("a") || !lift.HasBlock("r") ||
       d_ < kMotion + kPlane || lift.m() > kMaxChannels) {
     throw UserError(StrCat("regressions need a compact lift with actions, reward, at least ",
@@ -75,7 +83,7 @@ MatrixRegressions::MatrixRegressions(const Lift& lift)
 
 int MatrixRegressions::size() const {
   return 2 * d_ + 4 * kPlane + static_cast<int>(all_.size()) +
-         kPlane * static_cast<int>(actions_.size()) + 3;
+         kPlane * static_cast<int>(actions_.size()) + 3 + (squares_ ? kGoalFeatures : 0);
 }
 
 std::vector<std::string> MatrixRegressions::Names() const {
@@ -96,11 +104,17 @@ std::vector<std::string> MatrixRegressions::Names() const {
     }
   }
   for (const char* of : {"r", "r~x", "r~all"}) names.push_back(StrCat("sd ", of));
+  if (squares_) {
+    plane("goal");
+    for (const char* of : {"told[0]", "told[1]", "told[2]", "fit", "steep"}) {
+      names.push_back(StrCat("goal ", of));
+    }
+  }
   return names;
 }
 
 template <typename Real>
-void MatrixRegressions::Compute(const SegmentMatrix& z, Real* out) const {
+void MatrixRegressions::Compute(const SegmentMatrix& z, const double* last, Real* out) const {
   if (z.HorizonEntry() < 2.0) {
     std::fill_n(out, size(), Real{0});
     return;
@@ -133,13 +147,22 @@ void MatrixRegressions::Compute(const SegmentMatrix& z, Real* out) const {
   put(ShownSlope(std::sqrt(std::max(0.0, moments.covariance(reward_, reward_)))));
   put(ShownSlope(std::sqrt(on_state.variance())));
   put(ShownSlope(std::sqrt(on_all.variance())));
+
+  if (!squares_) return;
+  const DistanceFit distance(z);
+  const Eigen::Vector2d goal = distance.Goal();
+  for (int i = 0; i < kPlane; ++i) put(std::clamp(goal[i] - last[i], -kGoalBound, kGoalBound));
+  for (const double told : distance.Told()) put(std::clamp(told, 0.0, 1.0));
+  put(-std::log10(distance.Unexplained() + kLeastUnexplained) / kFitUnit);
+  put(ShownSlope(distance.Steepness()));
 }
 
-template void MatrixRegressions::Compute<float>(const SegmentMatrix&, float*) const;
-template void MatrixRegressions::Compute<double>(const SegmentMatrix&, double*) const;
+template void MatrixRegressions::Compute<float>(const SegmentMatrix&, const double*, float*) const;
+template void MatrixRegressions::Compute<double>(const SegmentMatrix&, const double*,
+                                                 double*) const;
 
-void MatrixRegressions::PullBack(const SegmentMatrix& z, const double* d_out,
-                                 double* d_packed) const {
+void MatrixRegressions::PullBack(const SegmentMatrix& z, const double* last, const double* d_out,
+                                 double* d_packed, double* d_last) const {
   const double horizon = z.HorizonEntry();
   if (horizon < 2.0) return;
   const Moments moments(z);
@@ -152,7 +175,8 @@ void MatrixRegressions::PullBack(const SegmentMatrix& z, const double* d_out,
     const double sd = std::sqrt(std::max(0.0, variance));
     return sd > 0.0 ? d_shown * SlopeOfShown(sd) / (2.0 * sd) : 0.0;
   };
-  const double* const d_sd = d_out + size() - 3;
+  const double* const d_goal = d_out + size() - kGoalFeatures;  // if there are any
+  const double* const d_sd = (squares_ ? d_goal : d_out + size()) - 3;
 
   const Fit on_state(moments, state_, reward_);
   const Vector& slope = on_state.slope();
@@ -222,6 +246,20 @@ void MatrixRegressions::PullBack(const SegmentMatrix& z, const double* d_out,
     d_horizon -= d_mean[j] * moments.mean[j] / horizon;
   }
   d_packed[internal::PackedIndex(m - 1, m - 1)] += d_horizon;
+
+  if (!squares_) return;
+  const DistanceFit distance(z);
+  const Eigen::Vector2d goal = distance.Goal();
+  Eigen::Vector2d d_place(0.0, 0.0);
+  for (int i = 0; i < kPlane; ++i) {
+    if (std::abs(goal[i] - last[i]) >= kGoalBound) continue;
+    d_place[i] = d_goal[i];
+    d_last[i] -= d_goal[i];
+  }
+  const double d_unexplained =
+      -d_goal[5] / (kFitUnit * std::numbers::ln10 * (distance.Unexplained() + kLeastUnexplained));
+  distance.PullBack(d_place, d_goal[6] * SlopeOfShown(distance.Steepness()),
+                    {d_goal[2], d_goal[3], d_goal[4]}, d_unexplained, d_packed);
 }
 
 }  // namespace msrl
