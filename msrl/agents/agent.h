@@ -25,6 +25,7 @@ namespace msrl {
 
 class Artefact;
 class SegmentLibrary;
+class Simulator;
 
 // Where an episode is. Views: valid until the tracker that made it moves on.
 struct Situation {
@@ -60,6 +61,8 @@ struct Turn {
   Carry& carry;
   Rng& rng;  // all randomness of the choice
   ActionBuffer& out;
+  // In training, of an agent that wants one; it follows this episode. Null otherwise.
+  Simulator* simulator = nullptr;
 };
 
 // One transition with what the lift made of it.
@@ -102,6 +105,10 @@ class Agent {
 
   // Of an episode that has not begun.
   virtual std::unique_ptr<Carry> MakeCarry() const { return std::make_unique<Carry>(); }
+
+  // Whether its turns in training should come with a simulator (simulator.h). It must do without
+  // one as well.
+  virtual bool wants_simulator() const { return false; }
 
   // Chooses an action in every turn, bit for bit as if they came one after the other. No allocation
   // after the first calls.

@@ -121,15 +121,59 @@ class Loop {
   std::function<void()> between_;  // called between Act and Observe
 };
 
+bool HasSetting(const AgentEntry& entry, std::string_view key) {
+  return std::ranges::any_of(entry.options({}),
+                             [key](const ConfigField& field) { return field.key == key; });
+}
+
+// As it is, taught by a model's plans and with hindsight if it has them.
+std::vector<AgentEntry> Variants(const AgentEntry& entry, const EnvSpec& spec) {
+  std::vector<AgentEntry> variants{entry};
+  if (spec.action.kind == ActionKind::kContinuous && HasSetting(entry, "distil")) {
+    AgentEntry taught = entry;
+    taught.quick.insert(taught.quick.end(), {"plan=model", "distil=0.5"});
+    variants.push_back(std::move(taught));
+  }
+  if (spec.goal_task == nullptr || !HasSetting(entry, "her")) return variants;
+  AgentEntry hindsight = entry;
+  hindsight.quick.emplace_back("her=3");
+  if (HasSetting(entry, "matrix")) {
+    hindsight.quick.insert(hindsight.quick.end(), {"matrix=false", "plan=off"});
+  }
+  try {
+    MakeAgent(hindsight, spec, hindsight.quick, 0);
+    variants.push_back(std::move(hindsight));
+  } catch (const UserError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("her: ")) << error.what();
+  }
+  return variants;
+}
+
 template <typename Check>
 void ForAll(const Check& check) {
   for (const AgentEntry& entry : BuiltinAgents()) {
     for (const std::string& id : kEnvs) {
-      if (!Fits(entry, MakeEnv(id)->spec())) continue;
-      SCOPED_TRACE(entry.id + " in " + id);
-      check(entry, id);
+      const EnvSpec spec = MakeEnv(id)->spec();
+      if (!Fits(entry, spec)) continue;
+      for (const AgentEntry& variant : Variants(entry, spec)) {
+        const bool changed = variant.quick.size() > entry.quick.size();
+        SCOPED_TRACE(
+            StrCat(variant.id, " in ", id, changed ? " with " + variant.quick.back() : ""));
+        check(variant, id);
+      }
     }
   }
+}
+
+TEST(AgentContract, SomeHaveHindsightOrAreTaught) {
+  int with = 0;
+  int taught = 0;
+  ForAll([&](const AgentEntry& entry, const std::string&) {
+    with += static_cast<int>(std::ranges::count(entry.quick, "her=3"));
+    taught += static_cast<int>(std::ranges::count(entry.quick, "distil=0.5"));
+  });
+  EXPECT_EQ(with, 4);  // two, and the matrix over each
+  EXPECT_EQ(taught, 2);
 }
 
 TEST(AgentContract, EqualSeedsMakeEqualRuns) {

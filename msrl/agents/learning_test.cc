@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +18,9 @@
 namespace msrl {
 namespace {
 
+using ::msrl::testing::MakeBalance;
 using ::msrl::testing::MakeIdentity;
+using ::msrl::testing::MakeRecall;
 using ::msrl::testing::MakeScalarLqr;
 using ::msrl::testing::MakeTwoStates;
 using ::msrl::testing::ScalarLqr;
@@ -26,6 +29,12 @@ using ::msrl::testing::TwoStates;
 struct Recipe {
   int steps = 0;
   std::vector<std::string> settings;
+  // What is different in some environments.
+  struct Change {
+    int steps = 0;
+    std::vector<std::string> settings = {};  // besides the others
+  };
+  std::map<std::string, Change> changes = {};
 };
 
 // Sizes that learn within a second. A new agent gets a row.
@@ -45,9 +54,35 @@ const Recipe& RecipeFor(const std::string& agent) {
         {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200", "tau=0.02",
          "actor_learning_rate=0.001", "critic_learning_rate=0.002", "alpha_learning_rate=0.003",
          "target_entropy_per_action=-3"}}},
+      {"mbpo",
+       {1500,
+        {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200", "tau=0.02",
+         "actor_learning_rate=0.001", "critic_learning_rate=0.002", "alpha_learning_rate=0.003",
+         "target_entropy_per_action=-3", "model_members=3", "model_elites=2", "model_layers=2",
+         "model_width=32", "model_batch=64", "model_every=100", "model_minibatches=100",
+         "rollout_states=500"}}},
+      {"dreamer",
+       {1500,
+        {"deter=32", "blocks=2", "stoch=8", "classes=4", "hidden=32", "units=32", "layers=1",
+         "sequences=8", "sequence_length=16", "start_steps=8", "horizon=5", "replay_size=5000",
+         "random_steps=200", "train_ratio=128", "learning_rate=0.002", "warm_up=100"},
+        // One small number is worth little in the reconstruction, and z tells of it only what pays.
+        // If nothing predicts it, even the prior has to be free. And where one action pays 0 for
+        // certain, the policy must not settle for it before the cue is known to matter.
+        {{"toy-lqr", {1500, {"representation_weight=0.01"}}},
+         {"toy-identity-box",
+          {3000,
+           {"free_nats=6", "sequences=16", "train_ratio=256", "start_steps=16", "horizon=1"}}},
+         {"toy-recall-index", {2000, {"entropy_weight=0.3"}}}}}},
       {"ppo",
        {16384,
         {"hidden_width=32", "rollout_steps=512", "minibatch_size=64", "learning_rate=0.002"}}},
+      {"tdmpc",
+       {2500,
+        {"encoder_width=32", "latent_groups=4", "model_width=32", "q_count=2", "bins=41",
+         "batch_size=32", "replay_size=5000", "random_steps=200", "first_updates=200",
+         "update_every=1", "learning_rate=0.001", "encoder_learning_rate=0.0005", "plan_samples=32",
+         "plan_policy_samples=4", "plan_elites=8", "plan_min_std=0.02"}}},
   };
   // the matrix-space agents learn with the settings of their bases
   static const std::map<std::string, std::string> bases{
@@ -60,12 +95,14 @@ const Recipe& RecipeFor(const std::string& agent) {
 
 // Mean return of episodes with fixed seeds.
 template <typename Choose>
-double MeanReturn(Env& env, const Choose& choose) {
+double MeanReturn(
+    Env& env, const Choose& choose, const std::function<void()>& begin = [] {}) {
   constexpr int kEpisodes = 50;
   ActionBuffer action(env.spec().action);
   double sum = 0.0;
   for (std::uint64_t seed = 0; seed < kEpisodes; ++seed) {
     env.Reset(1000 + seed);
+    begin();
     StepResult result;
     while (!result.terminated && !result.truncated) {
       choose(env, action);
@@ -80,23 +117,32 @@ double Evaluate(Agent& agent, Env& env) {
   const SegmentMatrix matrix(CompactLift());
   Rng rng(1, "evaluation");
   const std::unique_ptr<Carry> carry = agent.MakeCarry();
-  return MeanReturn(env, [&](const Env& now, ActionBuffer& action) {
-    agent.Act({{now.observation(), now.geometry(), matrix, 0}, *carry, rng, action},
-              ActMode::kEvaluate);
-  });
+  return MeanReturn(
+      env,
+      [&](const Env& now, ActionBuffer& action) {
+        agent.Act({{now.observation(), now.geometry(), matrix, 0}, *carry, rng, action},
+                  ActMode::kEvaluate);
+      },
+      [&] { carry->Begin(); });
 }
 
 std::unique_ptr<Agent> Train(const AgentEntry& entry, Env& env, double gamma) {
   const Recipe& recipe = RecipeFor(entry.id);
+  int steps = recipe.steps;
   std::vector<std::string> settings = recipe.settings;
   settings.push_back("gamma=" + std::to_string(gamma));
+  if (const auto found = recipe.changes.find(env.spec().id); found != recipe.changes.end()) {
+    const Recipe::Change& change = found->second;
+    steps = change.steps;
+    settings.insert(settings.end(), change.settings.begin(), change.settings.end());
+  }
   std::unique_ptr<Agent> agent = MakeAgent(entry, env.spec(), settings, /*seed=*/1);
   EpisodeTracker tracker(env.spec(), *agent);
   Rng resets(1, "env");
   Rng policy(1, "policy");
   ActionBuffer action(env.spec().action);
   StepResult result{.truncated = true};
-  for (int t = 0; t < recipe.steps; ++t) {
+  for (int t = 0; t < steps; ++t) {
     if (result.terminated || result.truncated) {
       env.Reset(resets.NextU64());
       tracker.Begin(env);
@@ -153,6 +199,42 @@ TEST(Learning, TwoStates) {
   });
 }
 
+// Only who remembers the first observation knows what is right in the others. Agents over others
+// see the matrix Z, which is a memory of its own kind: they are not asked.
+TEST(Learning, RecallNeedsMemory) {
+  int memoryless = 0;
+  for (const ActionKind kind : {ActionKind::kContinuous, ActionKind::kDiscrete}) {
+    const std::unique_ptr<Env> env = MakeRecall(kind);
+    const bool discrete = kind == ActionKind::kDiscrete;
+    double cue = 0.0;
+    const double best = MeanReturn(
+        *env,
+        [&](const Env&, ActionBuffer& action) {
+          if (discrete) {
+            action.set_index(cue > 0.0 ? 1 : 0);
+          } else {
+            action.values()[0] = cue;
+          }
+        },
+        [&] { cue = env->observation()[0]; });
+    EXPECT_GT(best, 1.5);
+    for (const AgentEntry& entry : BuiltinAgents()) {
+      if (entry.quick.empty() || (discrete ? !entry.discrete : !entry.continuous)) continue;
+      if (!entry.over.empty()) continue;
+      SCOPED_TRACE(entry.id + " in " + env->spec().id);
+      const double mean_return = Evaluate(*Train(entry, *env, 0.95), *env);
+      if (entry.id == "dreamer") {
+        EXPECT_GT(mean_return, 0.8 * best);
+      } else {
+        // 0 on average, give or take 0.7 in 50 episodes
+        EXPECT_LT(mean_return, 0.5 * best);
+        ++memoryless;
+      }
+    }
+  }
+  EXPECT_GE(memoryless, 5);
+}
+
 TEST(Learning, ScalarLqr) {
   const auto env = MakeScalarLqr();
   EXPECT_LT(0.5 * ScalarLqr::K(), 1.0);
@@ -179,6 +261,18 @@ TEST(Learning, ScalarLqr) {
     EXPECT_LT(error(0.0), 0.02);
     for (const double x : {-0.4, -0.2, 0.2, 0.4}) EXPECT_NEAR(error(x), error(0.0), 0.03) << x;
   });
+}
+
+// What ends an episode in the model is told by the task's rule, or learned.
+TEST(Learning, BalancingInImagination) {
+  for (const bool tells_end : {true, false}) {
+    SCOPED_TRACE(tells_end);
+    const auto env = MakeBalance(tells_end);
+    EXPECT_LT(MeanReturn(*env, [](const Env&, ActionBuffer& action) { action.values()[0] = 0.0; }),
+              60.0);
+    const auto agent = Train(BuiltinAgents().Find("mbpo"), *env, 0.99);
+    EXPECT_EQ(Evaluate(*agent, *env), 100.0);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ Lockstep::Lockstep(Agent& agent, BatchEnv& envs, std::vector<Rng> policies)
   actions_.assign(size, ActionBuffer(envs.spec().action));
   running_.assign(size, 0);
   turns_.reserve(size);
+  simulators_.assign(size, nullptr);
 }
 
 void Lockstep::Begin(int i, std::uint64_t seed) {
@@ -29,7 +30,11 @@ bool Lockstep::playing() const { return std::ranges::find(running_, 1) != runnin
 void Lockstep::Step(ActMode mode, const std::function<void(const PlayedStep&)>& visit) {
   turns_.clear();
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    if (running_[i] != 0) turns_.push_back(trackers_[i].turn(policies_[i], actions_[i]));
+    if (running_[i] == 0) continue;
+    turns_.push_back(trackers_[i].turn(policies_[i], actions_[i]));
+    if (simulators_[i] == nullptr || mode != ActMode::kExplore) continue;
+    simulators_[i]->Follow(envs_.env(static_cast<int>(i)));
+    turns_.back().simulator = simulators_[i];
   }
   agent_.Act(turns_, mode);
   const std::span<const StepResult> results = envs_.Step(actions_, running_);

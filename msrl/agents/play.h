@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "msrl/agents/episode_tracker.h"
+#include "msrl/agents/simulator.h"
 #include "msrl/env/batch_env.h"
 
 namespace msrl {
@@ -36,6 +37,9 @@ class Lockstep {
   // that has ended drops out, unless the visitor begins another one. No allocation.
   void Step(ActMode mode, const std::function<void(const PlayedStep&)>& visit);
 
+  // Turns of environment i in training come with the simulator, which must outlive this.
+  void Lend(int i, Simulator& simulator) { simulators_[static_cast<std::size_t>(i)] = &simulator; }
+
   // What later actions in environment i are drawn from.
   void set_policy(int i, const Rng& rng) { policies_[static_cast<std::size_t>(i)] = rng; }
 
@@ -50,6 +54,7 @@ class Lockstep {
   std::vector<ActionBuffer> actions_;
   std::vector<char> running_;
   std::vector<Turn> turns_;
+  std::vector<Simulator*> simulators_;  // null: none
 };
 
 struct EpisodePlan {

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "msrl/agents/dqn/dqn.h"
+#include "msrl/agents/dreamer/dreamer.h"
 #include "msrl/agents/fixed/fixed.h"
+#include "msrl/agents/mbpo/mbpo.h"
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/ppo/ppo.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/agents/td3/td3.h"
+#include "msrl/agents/tdmpc/tdmpc.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -70,10 +73,32 @@ const AgentRegistry& BuiltinAgents() {
                                 /*discrete=*/false, /*continuous=*/true),
       MsrlEntry<Dqn, DqnConfig>("msrl-dqn", "dqn", "Matrix-space reinforcement learning over DQN",
                                 /*discrete=*/true, /*continuous=*/false),
+      MakeAgentEntry<Mbpo, MbpoConfig>(
+          "mbpo", "Soft actor-critic on short roll-outs of a learned ensemble",
+          /*discrete=*/false, /*continuous=*/true,
+          {"hidden_width=16", "batch_size=16", "replay_size=120", "random_steps=40",
+           "updates_per_step=2", "model_members=3", "model_elites=2", "model_layers=2",
+           "model_width=8", "model_batch=16", "model_every=25", "model_minibatches=20",
+           "rollout_states=20", "rollout_last=3", "rollout_from=60", "rollout_until=120",
+           "rollout_kept=2"}),
       MakeAgentEntry<Ppo, PpoConfig>(
           "ppo", "Proximal policy optimisation with generalised advantages",
           /*discrete=*/true, /*continuous=*/true,
           {"hidden_width=16", "rollout_steps=64", "minibatch_size=16", "epochs=2"}),
+      MakeAgentEntry<TdMpc, TdMpcConfig>(
+          "tdmpc", "TD-MPC2: planning in a learned latent model",
+          /*discrete=*/false, /*continuous=*/true,
+          {"encoder_width=16", "latent_groups=2", "model_width=16", "q_count=3", "bins=11",
+           "batch_size=8", "replay_size=120", "random_steps=40", "first_updates=5",
+           "update_every=1", "plan_samples=16", "plan_policy_samples=4", "plan_elites=4",
+           "plan_iterations=2"}),
+      MakeAgentEntry<Dreamer, DreamerConfig>(
+          "dreamer",
+          "DreamerV3: an actor that learns in the imagination of a recurrent world model",
+          /*discrete=*/true, /*continuous=*/true,
+          {"deter=16", "blocks=2", "stoch=3", "classes=4", "hidden=12", "units=16", "layers=1",
+           "sequences=3", "sequence_length=6", "start_steps=3", "horizon=3", "replay_size=120",
+           "random_steps=40", "first_updates=2", "train_ratio=6"}),
   });
   return agents;
 }

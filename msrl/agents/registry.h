@@ -47,13 +47,20 @@ struct AgentEntry {
   std::function<std::vector<ConfigField>(std::span<const std::string> settings)> options;
 };
 
-// The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed).
+// The row of an agent with the constructor (const EnvSpec&, const Config&, std::uint64_t seed). If
+// settings have a field "preset", it comes first, wherever it stands among them.
 template <typename ConcreteAgent, typename Config>
 AgentEntry MakeAgentEntry(std::string id, std::string description, bool discrete, bool continuous,
                           std::vector<std::string> quick = {}) {
   const auto configure = [](std::span<const std::string> settings) {
     Config config;
-    for (const std::string& setting : settings) SetField(config, setting);
+    // a preset is what all other settings change, wherever it stands among them
+    const auto is_preset = [](const std::string& s) { return s.starts_with("preset="); };
+    for (const bool preset : {true, false}) {
+      for (const std::string& setting : settings) {
+        if (is_preset(setting) == preset) SetField(config, setting);
+      }
+    }
     return config;
   };
   AgentEntry entry;

@@ -6,7 +6,7 @@
 
 namespace msrl {
 
-// All environments and agents of this repository.
+// All environments, agents and pretrainers of this repository.
 Registries BuiltinRegistries();
 
 }  // namespace msrl

@@ -54,14 +54,25 @@ inline ReplayBatch RandomBatch(const EnvSpec& spec, int size, Rng& rng, double r
   return batch;
 }
 
+// Every second transition becomes a lesson, of one weight or another.
+inline void AddLessons(ReplayBatch& batch) {
+  batch.lesson.setZero(batch.size());
+  for (Eigen::Index b = 0; b < batch.size(); b += 2) batch.lesson[b] = b % 4 == 0 ? 0.5F : 1.5F;
+}
+
 inline Doubles Column(const Eigen::MatrixXf& matrix, Eigen::Index b) {
   return {matrix.col(b).data(), matrix.col(b).data() + matrix.rows()};
 }
 inline Doubles AsDoubles(std::span<const float> values) { return {values.begin(), values.end()}; }
 
+// What an agent or a part of it has measured.
 class MetricMap : public MetricSink {
  public:
-  explicit MetricMap(Agent& agent) { agent.DrainMetrics(*this); }
+  template <typename Source>
+  explicit MetricMap(Source& source) {
+    source.DrainMetrics(*this);
+  }
+  bool contains(const std::string& name) const { return values_.contains(name); }
   void Add(std::string_view name, double value) override { values_[std::string(name)] = value; }
   double operator[](const std::string& name) const { return values_.at(name); }
 

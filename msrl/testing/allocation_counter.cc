@@ -3,17 +3,11 @@
 #include <atomic>
 #include <cstddef>
 
+#include "msrl/core/sanitizers.h"
+
 namespace {
 std::atomic<std::int64_t> g_allocations{0};
 }  // namespace
-
-#if defined(__has_feature)  // clang
-#if __has_feature(address_sanitizer)
-#define MSRL_ADDRESS_SANITIZER 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)  // GCC
-#define MSRL_ADDRESS_SANITIZER 1
-#endif
 
 #if defined(MSRL_ADDRESS_SANITIZER)
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "msrl/core/bytes.h"
@@ -37,6 +38,8 @@ class ToyEnv : public EnvBase {
   virtual double Draw() = 0;
   virtual StepResult Move(const Action& action) = 0;
   virtual void Show() = 0;
+  // What the geometry says.
+  virtual double Position() const { return state_; }
 
   double OneAction(const Action& action) const {
     double value = 0.0;
@@ -70,7 +73,7 @@ class ToyEnv : public EnvBase {
   }
   void Publish() override {
     Show();
-    geometry_[0] = state_;
+    geometry_[0] = Position();
   }
 };
 
@@ -158,9 +161,54 @@ class ScalarLqrEnv : public ToyEnv {
   void Show() override { observation_[0] = state_; }
 };
 
-template <typename Toy>
-std::unique_ptr<Env> Make() {
-  return std::make_unique<TimeLimit>(std::make_unique<Toy>());
+class BalanceEnv : public ToyEnv {
+ public:
+  explicit BalanceEnv(bool tells_end)
+      : ToyEnv(ToySpec("toy-balance", 1, {ActionKind::kContinuous, 1}, 100)) {
+    if (tells_end) {
+      spec_.terminates = [](std::span<const double> o) { return HasFallen(o[0]); };
+    }
+  }
+
+ private:
+  static bool HasFallen(double x) { return std::abs(x) > 0.5; }
+  double Draw() override { return rng_.Uniform(-0.3, 0.3); }
+  StepResult Move(const Action& action) override {
+    state_ = 1.1 * state_ + 0.1 * OneAction(action);
+    return {.reward = 1.0, .terminated = HasFallen(state_)};
+  }
+  void Show() override { observation_[0] = state_; }
+};
+
+// The state is the cue times the number of the observation, from 1 on.
+class RecallEnv : public ToyEnv {
+ public:
+  explicit RecallEnv(ActionKind kind)
+      : ToyEnv(ToySpec(kind == ActionKind::kDiscrete ? "toy-recall-index" : "toy-recall-box", 1,
+                       {kind, kind == ActionKind::kDiscrete ? 2 : 1}, 6)) {
+    spec_.reward_low = -1.0;
+    spec_.reward_high = 1.0;
+  }
+
+ private:
+  double Draw() override { return rng_.Index(2) == 0 ? -1.0 : 1.0; }
+  double Cue() const { return state_ > 0.0 ? 1.0 : -1.0; }
+  bool IsFirst() const { return std::abs(state_) == 1.0; }
+
+  StepResult Move(const Action& action) override {
+    const double a = spec_.action.kind == ActionKind::kDiscrete ? RequireIndex(spec_, action)
+                                                                : OneAction(action);
+    const double reward = IsFirst() ? 0.0 : Cue() * a;
+    state_ += Cue();
+    return {.reward = reward};
+  }
+  void Show() override { observation_[0] = IsFirst() ? Cue() : 0.0; }
+  double Position() const override { return observation_[0]; }
+};
+
+template <typename Toy, typename... Args>
+std::unique_ptr<Env> Make(Args... args) {
+  return std::make_unique<TimeLimit>(std::make_unique<Toy>(args...));
 }
 
 }  // namespace
@@ -186,6 +234,10 @@ double TwoStates::Q(int state, int action) {
 }
 
 std::unique_ptr<Env> MakeScalarLqr() { return Make<ScalarLqrEnv>(); }
+
+std::unique_ptr<Env> MakeBalance(bool tells_end) { return Make<BalanceEnv>(tells_end); }
+
+std::unique_ptr<Env> MakeRecall(ActionKind kind) { return Make<RecallEnv>(kind); }
 
 double ScalarLqr::P() {
   double p = 1.0;

@@ -1,5 +1,5 @@
-// Tasks whose best return and values are known, for tests of learning. Each has one number as its
-// state; all are inside a TimeLimit.
+// Tasks whose best return is known, for tests of learning. Each has one number as its state; all
+// are inside a TimeLimit.
 #ifndef MSRL_TESTING_TOY_ENVS_H_
 #define MSRL_TESTING_TOY_ENVS_H_
 
@@ -37,6 +37,16 @@ struct ScalarLqr {
   static double Q(double x, double u);
 };
 std::unique_ptr<Env> MakeScalarLqr();
+
+// x' = 1.1 x + 0.1 u, reward 1, over when |x| > 0.5; x in [-0.3, 0.3] at the start. What is left to
+// itself falls; an u of 1 holds any x that has not fallen. Best return: 100, the length of the
+// episode. With a rule in the spec that tells ends, or without one.
+std::unique_ptr<Env> MakeBalance(bool tells_end);
+
+// A cue, 1 or -1, is the first observation; all later ones are 0. The reward of every step but the
+// first is cue * a, of one continuous action or of the index 0 or 1. A policy that sees the present
+// observation only gets 0 on average.
+std::unique_ptr<Env> MakeRecall(ActionKind kind);
 
 }  // namespace msrl::testing
 

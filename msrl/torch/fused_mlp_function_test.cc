@@ -32,6 +32,8 @@ torch::Tensor Activate(Activation f, const torch::Tensor& x) {
       return torch::elu(x);
     case Activation::kSilu:
       return torch::silu(x);
+    case Activation::kMish:
+      return torch::mish(x);
   }
   return x;
 }

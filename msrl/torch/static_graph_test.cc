@@ -221,6 +221,43 @@ std::vector<OracleCase> OracleCases() {
        [](const Tensors& t) {
          return -(torch::softmax(t[1], 1) * torch::log_softmax(t[0], 1)).sum(1, true);
        }});
+  // a TD-MPC2 head: two-hot in the space of symlog, cross-entropy and decoded number
+  const TwoHotBins symlog = TwoHotBins::Symlog(101, 10.0);
+  const Eigen::MatrixXf targets =
+      (Eigen::MatrixXf(2, 3) << 5.0F, -3.0F, 1e6F, 0.0F, 70.0F, -0.2F).finished();
+  add({"TwoHotSymlogCrossEntropy",
+       {{202, 3}},
+       [=](StaticGraph& g, const Nodes& n) {
+         return g.TwoHotCrossEntropy(n[0], g.Constant(targets), symlog);
+       },
+       [=](const Tensors& t) {
+         const Tensor x = TensorOf({targets.data(), 2, 3, Eigen::OuterStride<>(2)});
+         const Tensor at =
+             (torch::clamp(torch::sign(x) * torch::log1p(torch::abs(x)), -10, 10) + 10) / 0.2;
+         const Tensor below = torch::clamp(torch::floor(at), 0, 99);
+         const Tensor two_hot =
+             torch::one_hot(below.to(torch::kLong), 101) * (below + 1 - at).unsqueeze(-1) +
+             torch::one_hot(below.to(torch::kLong) + 1, 101) * (at - below).unsqueeze(-1);
+         return -(two_hot * torch::log_softmax(t[0].view({3, 2, 101}), -1)).sum(-1);
+       }});
+  add({"TwoHotSymlogMean",
+       {{202, 3}},
+       [=](StaticGraph& g, const Nodes& n) { return g.TwoHotMean(n[0], symlog); },
+       [](const Tensors& t) {
+         const Tensor points = torch::linspace(-10, 10, 101, torch::kDouble);
+         const Tensor mean = (torch::softmax(t[0].view({3, 2, 101}), -1) * points).sum(-1);
+         return torch::sign(mean) * torch::expm1(torch::abs(mean));
+       }});
+  // DreamerV3's: points are spread by symexp, weights linear in the number itself
+  const TwoHotBins symexp = TwoHotBins::Symexp(255, 4.0);
+  add({"TwoHotSymexpMean",
+       {{255, 3}},
+       [=](StaticGraph& g, const Nodes& n) { return g.TwoHotMean(n[0], symexp); },
+       [](const Tensors& t) {
+         const Tensor even = torch::linspace(-4, 4, 255, torch::kDouble);
+         const Tensor points = torch::sign(even) * torch::expm1(torch::abs(even));
+         return (torch::softmax(t[0], -1) * points).sum(-1, true);
+       }});
   // the sample itself has no gradient: what libtorch calls straight through
   const Eigen::MatrixXf noise = Eigen::MatrixXf::Constant(2, 6, 0.4F);
   add({"SampleOneHot",

@@ -50,6 +50,7 @@ Critic::Critic(const CriticSizes& sizes, const std::optional<BranchSettings>& br
       residual_target_(spec_),
       branch_(MakeBranch(branch)),
       branch_target_(branch_),
+      branch_learns_(branch && branch->trained),
       adam_(residual_.parameter_count()),
       tape_(spec_, sizes.batch),
       now_tape_(spec_, kAct),
@@ -90,6 +91,21 @@ void Critic::InitBranch(const ValueBranch& source) {
   std::ranges::copy(branch_->network().parameters().first(source_.size()), source_.begin());
 }
 
+void Critic::FreezeBranch() {
+  if (!branch_learns_) return;
+  branch_learns_ = false;
+  std::ranges::copy(branch_->network().parameters(),
+                    branch_target_->network().parameters().begin());
+}
+
+void Critic::QuietBranch(double factor) {
+  MSRL_CHECK(!branch_learns_);
+  if (branch_silent_) return;
+  branch_->Rescale(factor, 0.0);
+  branch_target_->Rescale(factor, 0.0);
+  branch_silent_ = factor == 0.0 && h_ == 0;
+}
+
 std::int64_t Critic::parameter_count() const {
   const std::size_t branch = branch_ ? branch_->network().parameter_count() : 0;
   return static_cast<std::int64_t>(residual_.parameter_count() + branch);
@@ -98,7 +114,7 @@ std::int64_t Critic::parameter_count() const {
 const Eigen::MatrixXf& Critic::TargetQ(const ConstMatrixRef& observation,
                                        const ConstMatrixRef& features) {
   input_.middleRows(h_, sizes_.observation) = observation;
-  if (!branch_) return q_ = residual_target_.Forward(input_, tape_);
+  if (!BranchSpeaks()) return q_ = residual_target_.Forward(input_, tape_);
   f_ = branch_target_->Forward(features, *branch_tape_);
   if (h_ > 0) input_.topRows(h_) = branch_target_->Hidden(*branch_tape_);
   q_ = residual_target_.Forward(input_, tape_).rowwise() + f_.row(0);
@@ -108,7 +124,7 @@ const Eigen::MatrixXf& Critic::TargetQ(const ConstMatrixRef& observation,
 const Eigen::MatrixXf& Critic::Q(const ConstMatrixRef& observation,
                                  const ConstMatrixRef& features) {
   input_.middleRows(h_, sizes_.observation) = observation;
-  if (branch_) {
+  if (BranchSpeaks()) {
     f_ = branch_->Forward(features, *branch_tape_);
     if (h_ > 0) input_.topRows(h_) = branch_->Hidden(*branch_tape_);
   }
@@ -119,13 +135,12 @@ const Eigen::MatrixXf& Critic::QOfActions(MemberRange heads) {
   const auto residual = residual_.Forward(input_, tape_, heads);
   auto q = q_.topRows(residual.rows());
   q = residual;
-  if (branch_) q.rowwise() += f_.row(0);
+  if (BranchSpeaks()) q.rowwise() += f_.row(0);
   return q_;
 }
 
 void Critic::Learn(const Eigen::MatrixXf& d_q, double learning_rate, double tau) {
-  const bool branch_learns = branch_ && settings_->trained;
-  if (branch_learns && h_ > 0) {
+  if (branch_learns_ && h_ > 0) {
     residual_.Backward(d_q, tape_, gradients_, 0, d_h_);
   } else {
     residual_.Backward(d_q, tape_, gradients_);
@@ -137,7 +152,7 @@ void Critic::Learn(const Eigen::MatrixXf& d_q, double learning_rate, double tau)
   } else {
     adam_.Step(residual_.parameters(), gradients_, learning_rate);
   }
-  if (!branch_learns) return;
+  if (!branch_learns_) return;
   d_f_ = d_q.colwise().sum();
   LearnBranch(learning_rate * settings_->rate, tau);
 }
@@ -176,7 +191,7 @@ ConstMatrixMap Critic::QNow(const ConstMatrixRef& observation, const ConstMatrix
   input.middleRows(h_, sizes_.observation) = observation;
   if (sizes_.action > 0) input.bottomRows(sizes_.action) = action;
   auto q = now_q_.leftCols(count);
-  if (!branch_) {
+  if (!BranchSpeaks()) {
     q = residual_.Forward(input, now_tape_, {.first = 0, .count = 1});
     return {now_q_.data(), now_q_.rows(), count};
   }
@@ -195,6 +210,9 @@ void Critic::Visit(const Archive& state) {
   VisitNetwork(state.Child("branch_target"), branch_target_->network());
   VisitAdam(state.Child("branch_adam"), *branch_adam_);
   if (!source_.empty()) state.Array("branch_source", source_);
+  if (!state.loading()) return;
+  branch_learns_ = settings_->trained;  // until the agent says otherwise
+  branch_silent_ = false;
 }
 
 }  // namespace msrl

@@ -50,6 +50,11 @@ class Critic {
   // shapes differ.
   void InitBranch(const ValueBranch& source);
 
+  // From now on the branch stays as it is, and its target is the same.
+  void FreezeBranch();
+  // Makes a frozen F quieter; what it said is R's to learn. A silent one costs nothing.
+  void QuietBranch(double factor);
+
   std::int64_t parameter_count() const;
   bool has_branch() const { return branch_.has_value(); }
   // Rows of the features below; 0 without a branch.
@@ -86,6 +91,7 @@ class Critic {
   void Visit(const Archive& state);
 
  private:
+  bool BranchSpeaks() const { return branch_ && !branch_silent_; }
   void LearnBranch(double learning_rate, double tau);
 
   CriticSizes sizes_;
@@ -94,7 +100,9 @@ class Critic {
   MlpSpec spec_;
   Mlp residual_, residual_target_;
   std::optional<ValueBranch> branch_, branch_target_;
-  FloatBuffer source_;  // eta_src; empty unless anchored
+  bool branch_learns_;
+  bool branch_silent_ = false;  // F = 0, and R does not see h
+  FloatBuffer source_;          // eta_src; empty unless anchored
   Adam adam_;
   std::optional<Adam> branch_adam_;
 

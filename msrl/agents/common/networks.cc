@@ -12,21 +12,41 @@ Shape ShapeOf(const NamedTensor& tensor) {
   return {tensor.columns, tensor.rows};
 }
 
-}  // namespace
-
-void VisitNetwork(const Archive& state, Mlp& network) {
-  for (const NamedTensor& tensor : network.tensors()) {
-    state.Array(tensor.name, network.parameters().subspan(tensor.offset, tensor.size()),
-                ShapeOf(tensor));
+void VisitTensors(const Archive& state, const std::vector<NamedTensor>& tensors,
+                  std::span<float> values) {
+  for (const NamedTensor& tensor : tensors) {
+    state.Array(tensor.name, values.subspan(tensor.offset, tensor.size()), ShapeOf(tensor));
   }
 }
 
-void VisitAdam(const Archive& state, Adam& adam) {
-  state.Array("mean", adam.mean());
-  state.Array("variance", adam.variance());
-  std::int64_t steps = adam.step_count();
+template <typename Optimiser>
+void VisitMoments(const Archive& state, Optimiser& optimiser) {
+  state.Array("mean", optimiser.mean());
+  state.Array("variance", optimiser.variance());
+  std::int64_t steps = optimiser.step_count();
   state.Int("steps", steps);
-  if (state.loading()) adam.set_step_count(steps);
+  if (state.loading()) optimiser.set_step_count(steps);
+}
+
+}  // namespace
+
+void VisitNetwork(const Archive& state, Mlp& network) {
+  VisitTensors(state, network.tensors(), network.parameters());
+}
+
+void VisitAdam(const Archive& state, Adam& adam) { VisitMoments(state, adam); }
+
+void VisitParameters(const Archive& state, Parameters& parameters) {
+  VisitTensors(state, parameters.tensors(), parameters.values());
+  if (!parameters.target().empty()) {
+    VisitTensors(state.Child("target"), parameters.tensors(), parameters.target());
+  }
+  const Archive optimiser = state.Child("optimiser");
+  if (parameters.uses_laprop()) {
+    VisitMoments(optimiser, parameters.laprop());
+  } else {
+    VisitMoments(optimiser, parameters.adam());
+  }
 }
 
 void RequireFiniteGradients(std::string_view network, std::span<const float> gradients) {
@@ -34,6 +54,18 @@ void RequireFiniteGradients(std::string_view network, std::span<const float> gra
     return;
   RequireFinite(StrCat(network, " gradient"), gradients);
   throw RunError(StrCat(network, " gradient norm is inf"));
+}
+
+double ClipNorm(std::initializer_list<std::span<float>> parts, double most) {
+  double squares = 0.0;
+  for (const auto part : parts) squares += Norm(part) * Norm(part);
+  const double norm = std::sqrt(squares);
+  RequireFinite("gradient norm", std::span(&norm, 1));
+  if (norm <= most) return norm;
+  for (const auto part : parts) {
+    for (float& value : part) value *= static_cast<float>(most / norm);
+  }
+  return norm;
 }
 
 }  // namespace msrl

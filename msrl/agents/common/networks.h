@@ -2,6 +2,7 @@
 #ifndef MSRL_AGENTS_COMMON_NETWORKS_H_
 #define MSRL_AGENTS_COMMON_NETWORKS_H_
 
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "msrl/files/state.h"
 #include "msrl/nn/adam.h"
 #include "msrl/nn/mlp.h"
+#include "msrl/nn/parameters.h"
 
 namespace msrl {
 
@@ -16,10 +18,16 @@ namespace msrl {
 // in x out.
 void VisitNetwork(const Archive& state, Mlp& network);
 void VisitAdam(const Archive& state, Adam& adam);
+// Tensor by tensor likewise, with the optimiser and the targets, if there are any.
+void VisitParameters(const Archive& state, Parameters& parameters);
 
 // RunError that names the network, unless all gradients are finite: what is finite before Adam's
 // step is so after it.
 void RequireFiniteGradients(std::string_view network, std::span<const float> gradients);
+
+// Scales gradients that belong together down to a common norm. Returns the norm before; RunError
+// if it is not finite.
+double ClipNorm(std::initializer_list<std::span<float>> parts, double most);
 
 // What the settings of every agent's networks may be.
 inline constexpr int kMaxHiddenLayers = 16;

@@ -30,6 +30,19 @@ ReplayConfig MakeReplayConfig(const EnvSpec& spec, const OffPolicyConfig& config
                                                   : kActionCodeSize};
 }
 
+// With another goal, every step of the prefix has another reward and other slots, so that Z would
+// have to be accumulated anew for every sample.
+std::optional<Hindsight> MakeHindsight(const EnvSpec& spec, const OffPolicyConfig& config,
+                                       const std::optional<BranchSettings>& branch,
+                                       std::uint64_t seed) {
+  if (config.her == 0) return std::nullopt;
+  if (branch) {
+    throw UserError(
+        "her: the critic sees Z, which is of the goal that was pursued; set matrix=false");
+  }
+  return Hindsight(spec, config.her, config.replay_size, seed);
+}
+
 }  // namespace
 
 OffPolicyMemory::OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config,
@@ -38,6 +51,7 @@ OffPolicyMemory::OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& con
       action_spec_(spec.action),
       features_(MakeFeatures(branch)),
       replay_(MakeReplayConfig(spec, config, branch, features_ ? features_->size() : 0)),
+      hindsight_(MakeHindsight(spec, config, branch, seed)),
       batch_(replay_.MakeBatch(config.batch_size)),
       rng_(seed, "replay"),
       action_(static_cast<std::size_t>(replay_.config().action_size)),
@@ -69,7 +83,14 @@ void OffPolicyMemory::Observe(const Experience& experience) {
                          .matrix = &experience.after.matrix},
                .code = experience.action_code,
                .lift_reward = experience.scaled_reward});
+  if (hindsight_) hindsight_->Observe(experience, replay_);
   ++steps_;
+}
+
+void OffPolicyMemory::BeginLessons(double weight) {
+  MSRL_CHECK_EQ(steps_, 0);
+  lessons_.emplace(weight, config_.replay_size);
+  batch_.lesson.setZero(batch_.size());
 }
 
 void OffPolicyMemory::ComputeFeatures(const Situation& situation, std::span<float> features) {
@@ -78,11 +99,15 @@ void OffPolicyMemory::ComputeFeatures(const Situation& situation, std::span<floa
 
 const ReplayBatch& OffPolicyMemory::Sample() {
   replay_.Sample(rng_, batch_);
+  if (hindsight_) hindsight_->Relabel(replay_, batch_);
+  if (lessons_) lessons_->Weigh(batch_);
   return batch_;
 }
 
 void OffPolicyMemory::Visit(const Archive& state) {
   replay_.Visit(state.Child("replay"));
+  if (hindsight_) hindsight_->Visit(state.Child("hindsight"), replay_);
+  if (lessons_) lessons_->Visit(state.Child("lessons"), replay_);
   state.Random("random", rng_);
   state.Int("steps", steps_);
 }

@@ -7,6 +7,8 @@
 
 #include "msrl/agents/agent.h"
 #include "msrl/agents/common/critic.h"
+#include "msrl/agents/common/hindsight.h"
+#include "msrl/agents/common/lessons.h"
 #include "msrl/core/config.h"
 #include "msrl/memory/replay.h"
 
@@ -23,6 +25,7 @@ struct OffPolicyConfig {
   double tau = 0.005;
   bool critic_layer_norm = false;
   double initial_value = 0.0;
+  int her = 0;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -40,6 +43,10 @@ struct OffPolicyConfig {
     visit("critic_layer_norm", critic_layer_norm, "normalise the hidden layers of the critics");
     visit("initial_value", initial_value, "added to every Q before anything is learned",
           AnyNumber());
+    visit("her", her,
+          "samples that are given a goal which their episode reached later, for each one that is "
+          "not; 0: none",
+          Between(0, 1000));
   }
 };
 
@@ -48,16 +55,22 @@ struct OffPolicyConfig {
 // (reward / reward_scale), as all values are.
 class OffPolicyMemory {
  public:
+  // UserError if there is no hindsight where the settings want it.
   OffPolicyMemory(const EnvSpec& spec, const OffPolicyConfig& config,
                   const std::optional<BranchSettings>& branch, std::uint64_t seed);
 
   void Observe(const Experience& experience);
+  // From now on the policy is taught (Lessons); before the first step.
+  void BeginLessons(double weight);
+  // Whether the step that was last observed is a lesson; said after every step.
+  void NoteLesson(bool taught) { lessons_->Observe(replay_, taught); }
   bool IsWarmingUp() const { return steps_ < config_.random_steps; }
   // Whether the last step was the last random one.
   bool WarmUpEnds() const { return steps_ == config_.random_steps; }
   // Updates that are due after a step.
   int UpdatesDue() const { return IsWarmingUp() ? 0 : config_.updates_per_step; }
-  // A new batch; valid until the next call.
+  // A new batch, with goals of hindsight if the settings say so, and with lessons if there are any;
+  // valid until the next call.
   const ReplayBatch& Sample();
 
   // Features of Z; nothing without a branch.
@@ -72,6 +85,8 @@ class OffPolicyMemory {
   ActionSpec action_spec_;
   std::optional<MatrixFeatures> features_;
   Replay replay_;
+  std::optional<Hindsight> hindsight_;
+  std::optional<Lessons> lessons_;
   ReplayBatch batch_;
   Rng rng_;
   std::vector<float> action_, features_before_, features_after_;

@@ -28,7 +28,7 @@ int CandidateCount(const EnvSpec& spec, const ModelPlanSettings& settings) {
 
 ModelPlanner::ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& settings,
                            const Lift::Ptr& lift, const MatrixFeatureOptions& features,
-                           double gamma, std::uint64_t seed)
+                           double gamma, std::uint64_t seed, bool goal_is_read)
     : settings_(RequireInRange(settings)),
       spec_(spec),
       discrete_(spec.action.kind == ActionKind::kDiscrete),
@@ -37,7 +37,7 @@ ModelPlanner::ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& setting
       lift_(lift),
       features_(lift, features),
       gamma_(gamma),
-      model_(spec, settings.model, count_, seed),
+      model_(spec, settings.model, count_, seed, goal_is_read),
       metrics_({"plan/override", "plan/gain", "plan/doubt", "plan/source_weight"}),
       candidates_(m_, count_),
       ahead_(spec.observation_size, count_),
@@ -187,9 +187,9 @@ int ModelPlanner::Best() const {
   return top > score_[0] + settings_.margin ? static_cast<int>(best) : 0;
 }
 
-void ModelPlanner::Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
+bool ModelPlanner::Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
                            ActionBuffer& out) {
-  if (!ready()) return;
+  if (!ready()) return false;
   DrawCandidates(out, rng);
   const int rounds = discrete_ ? 1 : settings_.rounds;
   for (int round = 0; round < rounds; ++round) {
@@ -205,16 +205,17 @@ void ModelPlanner::Improve(const Situation& situation, ActMode mode, ActionValue
     metrics_.Add(kDoubt, static_cast<double>(ahead_.doubt[best]));
     metrics_.Add(kWeight, source_ || distance_ > 0.0 ? SourceWeight() : 0.0);
   }
-  if (best == 0) return;
+  if (best == 0) return false;
   if (discrete_) {
     Eigen::Index index = 0;
     candidates_.col(best).maxCoeff(&index);
     out.set_index(static_cast<int>(index));
-    return;
+    return true;
   }
   for (int i = 0; i < m_; ++i) {
     out.values()[static_cast<std::size_t>(i)] = static_cast<double>(candidates_(i, best));
   }
+  return true;
 }
 
 void ModelPlanner::Update(const Replay& replay) {

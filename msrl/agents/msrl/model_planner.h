@@ -53,9 +53,11 @@ struct ModelPlanSettings {
 
 class ModelPlanner {
  public:
-  // The base's critic sees these features of Z. UserError on impossible settings.
+  // The base's critic sees these features of Z. `goal_is_read`: see StepModel. UserError on
+  // impossible settings.
   ModelPlanner(const EnvSpec& spec, const ModelPlanSettings& settings, const Lift::Ptr& lift,
-               const MatrixFeatureOptions& features, double gamma, std::uint64_t seed);
+               const MatrixFeatureOptions& features, double gamma, std::uint64_t seed,
+               bool goal_is_read = false);
 
   // What was learned elsewhere, as it is: F_source.
   void SetSource(const ValueBranch& branch);
@@ -65,8 +67,9 @@ class ModelPlanner {
   const ValueBranch& source() const { return *source_; }
 
   bool ready() const { return model_.ready(); }
-  // Replaces the choice in `out` by a candidate that scores better. No allocation.
-  void Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
+  // Replaces the choice in `out` by a candidate that scores better; whether there was one. No
+  // allocation.
+  bool Improve(const Situation& situation, ActMode mode, ActionValuer& base, Rng& rng,
                ActionBuffer& out);
   // After every step that is not a random one.
   void Update(const Replay& replay);

@@ -15,11 +15,7 @@ enum Metric : std::size_t { kPredictor, kAmplitude, kFall, kReturn, kPlanned };
 // What was learned is gone; how large the numbers of each layer are stays.
 void ShuffleWeights(Rng& rng, Mlp& network) {
   for (const NamedTensor& tensor : network.tensors()) {
-    const auto values = network.parameters().subspan(tensor.offset, tensor.size());
-    for (std::size_t i = values.size(); i > 1; --i) {
-      std::swap(values[i - 1],
-                values[static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i)))]);
-    }
+    Shuffle(rng, network.parameters().subspan(tensor.offset, tensor.size()));
   }
 }
 
@@ -74,7 +70,18 @@ Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<Cr
       throw UserError(StrCat("plan=", EnumName(settings.plan),
                              " composes futures onto the matrix: it needs matrix=true"));
     }
-    model_.emplace(sight_.planned_spec(), settings.model, lift, features, gamma, seed);
+    model_.emplace(sight_.planned_spec(), settings.model, lift, features, gamma, seed,
+                   sight == SightKind::kReading);
+  }
+  if (settings.distil > 0.0) {
+    if (!model_) {
+      throw UserError(StrCat("distil: plan=", EnumName(settings.plan),
+                             " has no model whose plans could be taught"));
+    }
+    if (spec.action.kind == ActionKind::kDiscrete) {
+      throw UserError("distil: with discrete actions there is no policy that could be taught");
+    }
+    base_->memory().BeginLessons(settings.distil);
   }
 }
 
@@ -130,7 +137,7 @@ void Msrl::TakeSegments(const SegmentLibrary& library, std::string_view source) 
 void MsrlCarry::Begin() {
   if (library) library->Begin();
   if (seen) seen->Begin();
-  decided = planned = counts = false;
+  decided = planned = counts = by_model = false;
   earned = 0.0;
 }
 
@@ -192,9 +199,11 @@ void Msrl::Plan(const Turn& turn, const Situation& situation, ActMode mode) {
   if (planner_ && (lookahead == Lookahead::kAlways ||
                    (lookahead == Lookahead::kTraining && mode == ActMode::kExplore))) {
     planner_->Improve(situation, mode == ActMode::kExplore, values_,
-                      *CarryAs<MsrlCarry>(turn.carry).library, turn.rng, turn.out);
+                      *CarryAs<MsrlCarry>(turn.carry).library, turn.rng, turn.out, turn.simulator);
   }
-  if (PlansThisTurn(turn, mode)) model_->Improve(situation, mode, values_, turn.rng, turn.out);
+  if (!PlansThisTurn(turn, mode)) return;
+  const bool overrides = model_->Improve(situation, mode, values_, turn.rng, turn.out);
+  if (settings_.distil > 0.0) CarryAs<MsrlCarry>(turn.carry).by_model = overrides;
 }
 
 void Msrl::Observe(const Experience& experience, Carry& carry) {
@@ -213,6 +222,9 @@ void Msrl::Observe(const Experience& experience, Carry& carry) {
                           .truncated = experience.truncated};
     base_->Observe(seen, carry);
   }
+  if (settings_.distil > 0.0) {
+    base_->memory().NoteLesson(std::exchange(own.by_model, false));
+  }
   if (planner_) planner_->Observe(experience, *own.library);
   if (!own.decided) return;
   own.earned += experience.scaled_reward;
@@ -223,9 +235,20 @@ void Msrl::Observe(const Experience& experience, Carry& carry) {
 
 void Msrl::Update() {
   if (base_->memory().WarmUpEnds() && base_->critic().has_branch()) JudgeBranch();
+  LetBranchGo();
   base_->Update();
   if (planner_) planner_->Update();
   if (model_ && !base_->memory().IsWarmingUp()) model_->Update(base_->memory().replay());
+}
+
+// The branch learns, stays, and fades: what it brought must not stand in the way of what R learns.
+void Msrl::LetBranchGo() {
+  const std::int64_t since = base_->memory().steps() - settings_.branch_steps;
+  if (settings_.branch_steps == 0 || since < 0 || !base_->critic().has_branch()) return;
+  base_->critic().FreezeBranch();
+  if (settings_.branch_fade == 0 || since == 0) return;
+  const std::int64_t left = std::max<std::int64_t>(0, settings_.branch_fade - since);
+  base_->critic().QuietBranch(static_cast<double>(left) / static_cast<double>(left + 1));
 }
 
 // What F says about the random steps, and how loudly: the last moment before it begins to learn.
@@ -243,7 +266,8 @@ void Msrl::JudgeBranch() {
   if (predictor.ends > 0) {
     metrics_.Add(kFall, predictor.fall);
     notice_ += StrCat(", changes by ", Rounded(predictor.fall), " amplitudes before an end (",
-                      predictor.ends, " ends)");
+                      predictor.ends, " ends), is ", Rounded(predictor.height()),
+                      " amplitudes higher than there");
   }
   if (model_ && (settings_.source == SourceRole::kDistance || sight_.has_reading())) {
     const double wanted = settings_.model.source_amplitude;
@@ -272,8 +296,11 @@ void Msrl::JudgeBranch() {
 ValueBranch Msrl::Placed(ValueBranch branch, const TransferPredictor& predictor,
                          double factor) const {
   double shift = 0.0;
-  if (settings_.level)
-    shift = -factor * (predictor.ends > 0 ? predictor.end_value : predictor.mean);
+  if (settings_.level) {
+    const bool own = predictor.ends > 0 && settings_.height == 0.0;
+    shift = -factor * (own ? predictor.end_value : predictor.mean);
+    if (predictor.ends > 0) shift += settings_.height * factor * predictor.amplitude;
+  }
   const double mean = factor * predictor.mean + shift;
   switch (settings_.source) {
     case SourceRole::kBranch:

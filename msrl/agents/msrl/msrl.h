@@ -40,10 +40,13 @@ struct MsrlSettings {
   int branch_layers = 2;
   bool branch_hidden = false;
   double branch_rate = 0.3;
+  std::int64_t branch_steps = 8000;
+  std::int64_t branch_fade = 8000;
   double branch_scale = 1.0;
   double max_amplitude = 0.5;
   double amplitude = 0.0;
   bool level = true;
+  double height = 0.0;
   SourceRole source = SourceRole::kBranch;
   double residual_scale = 0.1;
   InitMode init_mode = InitMode::kPlain;
@@ -52,6 +55,7 @@ struct MsrlSettings {
   SightSettings sight;
   PlanKind plan = PlanKind::kLibrary;
   double plan_trials = 0.25;
+  double distil = 0.0;
   PlannerSettings planner;
   ModelPlanSettings model;
 
@@ -70,6 +74,11 @@ struct MsrlSettings {
     visit("branch_hidden", branch_hidden, "whether R sees h(Z)");
     visit("branch_rate", branch_rate, "learning rate of the branch, as a share of the critic's",
           NotNegative());
+    visit("branch_steps", branch_steps,
+          "steps after which the branch stays as it is; 0: it learns to the end", NotNegative());
+    visit("branch_fade", branch_fade,
+          "steps over which F leaves the critic once it has stopped learning; 0: it stays",
+          NotNegative());
     visit("branch_scale", branch_scale, "factor of F when a branch is taken over", AnyNumber());
     visit(
         "max_amplitude", max_amplitude,
@@ -83,6 +92,10 @@ struct MsrlSettings {
         "level", level,
         "F of a branch that is taken over is shifted to 0 where random steps end an episode, or in "
         "the mean of all where none does");
+    visit("height", height,
+          "with level, where random steps end an episode: the mean of F over all of them, in "
+          "amplitudes, so that every branch is as high; 0: what levelling its ends makes of it",
+          AnyNumber());
     visit("source", source,
           "what stands for F of the source: the branch, its mirror image, its mean, or minus the "
           "distance to the goal (plans only, needs no branch)");
@@ -102,6 +115,10 @@ struct MsrlSettings {
         "share of training episodes in which the other of policy and model shows what it earns; 0: "
         "the model always has the say",
         Between(0, 0.5));
+    visit("distil", distil,
+          "weight in the policy's loss of its squared distance from what the model's plans chose, "
+          "where the critic prefers that; 0: none",
+          NotNegative());
     planner.Fields(visit);
     model.Fields(visit);
   }
@@ -139,6 +156,7 @@ struct MsrlCarry : Carry {
   bool planned = false;
   bool counts = false;  // in the contest: the whole episode is played this way
   double earned = 0.0;
+  bool by_model = false;  // the action since the last step: false whenever a state is written
 };
 
 class Msrl : public Agent {
@@ -155,6 +173,7 @@ class Msrl : public Agent {
     return base_->parameter_count() + (planner_ ? planner_->parameter_count() : 0) +
            (model_ ? model_->parameter_count() : 0);
   }
+  bool wants_simulator() const override { return planner_ && planner_->checks(); }
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
@@ -174,6 +193,7 @@ class Msrl : public Agent {
   bool PlansThisTurn(const Turn& turn, ActMode mode) const;
   void Plan(const Turn& turn, const Situation& situation, ActMode mode);
   void JudgeBranch();
+  void LetBranchGo();
   ValueBranch Placed(ValueBranch branch, const TransferPredictor& predictor, double factor) const;
 
   MsrlSettings settings_;

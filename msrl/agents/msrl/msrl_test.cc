@@ -12,6 +12,7 @@
 #include "msrl/agents/msrl/transfer_predictor.h"
 #include "msrl/agents/registry.h"
 #include "msrl/agents/sac/sac.h"
+#include "msrl/agents/simulator.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/archived.h"
@@ -47,7 +48,10 @@ class Play {
     Restart();
   }
   void Step() {
-    agent_->Act(tracker_.turn(policy_, action_), ActMode::kExplore);
+    Turn turn = tracker_.turn(policy_, action_);
+    if (simulator_ != nullptr) simulator_->Follow(*env_);
+    turn.simulator = simulator_.get();
+    agent_->Act(turn, ActMode::kExplore);
     for (const double value : action_.values()) actions_ += StrCat(value, " ");
     actions_ += StrCat(action_.index(), ";");
     const StepResult result = env_->Step(action_.view());
@@ -69,6 +73,7 @@ class Play {
   ActionBuffer action_;
   std::string actions_;
   std::vector<std::string> notices_;
+  std::unique_ptr<Simulator> simulator_;
 
  private:
   void Restart() {
@@ -219,6 +224,34 @@ TEST(Msrl, ABranchIsTakenOver) {
     EXPECT_EQ(Parameters(CriticOf(*with_frozen.agent_).branch()), eta);
     EXPECT_EQ(Parameters(CriticOf(*with_frozen.agent_).target_branch()), eta);
     EXPECT_NE(AsDoubles(CriticOf(*with_frozen.agent_).network().parameters()), residual);
+
+    // it learns for some steps and stays then, through a checkpoint too
+    auto at_first = Make(pair.id, pair.env, {"branch_steps=100", "branch_fade=0", "level=false"});
+    Initialise(*at_first, source);
+    Play for_a_while(pair.env, std::move(at_first));
+    for_a_while.Train(101);
+    const Doubles learned = Parameters(CriticOf(*for_a_while.agent_).branch());
+    EXPECT_NE(learned, eta);
+    Unarchive(Archived(*for_a_while.agent_), *for_a_while.agent_);
+    for_a_while.Train(50);
+    EXPECT_EQ(Parameters(CriticOf(*for_a_while.agent_).branch()), learned);
+    EXPECT_EQ(Parameters(CriticOf(*for_a_while.agent_).target_branch()), learned);
+
+    // then it fades, and is gone: the critic is R alone
+    auto fading = Make(pair.id, pair.env, {"branch_steps=100", "branch_fade=40", "level=false"});
+    Initialise(*fading, source);
+    Play fades(pair.env, std::move(fading));
+    fades.Train(100);
+    const Doubles before = Parameters(CriticOf(*fades.agent_).branch());
+    fades.Train(10);
+    const Doubles quieter = Parameters(CriticOf(*fades.agent_).branch());
+    EXPECT_NEAR(quieter.back(), 0.75 * before.back(), 1e-5);  // the bias of F
+    EXPECT_EQ(quieter.front(), before.front());               // h stays
+    Unarchive(Archived(*fades.agent_), *fades.agent_);
+    fades.Train(30);
+    EXPECT_EQ(Parameters(CriticOf(*fades.agent_).branch()).back(), 0.0);
+    EXPECT_EQ(Parameters(CriticOf(*fades.agent_).target_branch()).back(), 0.0);
+    fades.Train(10);
 
     // anchored: it stays nearer to its source than without, the stronger the nearer
     double last = 1e30;
@@ -396,6 +429,71 @@ TEST(Msrl, ALoudBranchIsScaledDownAfterTheWarmUp) {
   }
 }
 
+// Optimism is worth something of its own where episodes end early: a control must have as much.
+TEST(Msrl, EveryBranchIsAsLoudAndAsHighAsWanted) {
+  const auto placed = [](const Settings& more) {
+    Settings settings{"branch_rate=0", "random_steps=200", "replay_size=400", "amplitude=0.5"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    auto agent = Make("msrl", "hopper", settings);
+    Initialise(*agent, SourceBranch());
+    Play play("hopper", std::move(agent));
+    play.Train(200);
+    const CriticAgent& base = dynamic_cast<const Msrl&>(*play.agent_).base();
+    return PredictTransfer(base.critic().branch(), base.memory().replay());
+  };
+  const TransferPredictor own = placed({});
+  ASSERT_GT(own.ends, 3);
+  EXPECT_NEAR(own.end_value, 0.0, testing::Tol(1e-4));
+  EXPECT_NEAR(own.mean, own.height() * own.amplitude, testing::Tol(1e-4));
+  const TransferPredictor other = placed({"init_mode=random"});
+  EXPECT_GT(std::abs(other.mean - own.mean), 0.02);
+  const std::vector<Settings> controls{
+      {}, {"init_mode=random"}, {"source=reversed"}, {"source=constant"}};
+  for (const Settings& control : controls) {
+    Settings settings = control;
+    settings.emplace_back("height=2.5");
+    const TransferPredictor matched = placed(settings);
+    const bool constant = control == Settings{"source=constant"};
+    EXPECT_NEAR(matched.amplitude, constant ? 0.0 : 0.5, testing::Tol(1e-4));
+    EXPECT_NEAR(matched.mean, 2.5 * 0.5, testing::Tol(1e-4));
+  }
+  EXPECT_NEAR(placed({"level=false", "height=2.5"}).mean, placed({"level=false"}).mean,
+              testing::Tol(1e-6));
+}
+
+TEST(Msrl, FuturesAreTriedInASimulator) {
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    const auto play = [&](const char* checks, bool lent) {
+      Play made(pair.env, Make(pair.id, pair.env, {"plan=library", "beta=2", "margin=0", checks}));
+      if (lent) made.simulator_ = std::make_unique<Simulator>(MakeEnv(pair.env));
+      made.Train(300);
+      return made;
+    };
+    const Play off = play("simulation_check=0", false);
+    EXPECT_FALSE(off.agent_->wants_simulator());
+    // without a simulator, as in evaluations, the setting does nothing
+    const Play without = play("simulation_check=2", false);
+    EXPECT_TRUE(without.agent_->wants_simulator());
+    EXPECT_EQ(without.actions_, off.actions_);
+    EXPECT_EQ(Archived(*without.agent_), Archived(*off.agent_));
+
+    const Play with = play("simulation_check=2", true);
+    EXPECT_NE(with.actions_, off.actions_);
+    // DQN acts at random for most of these steps, and plans in the others
+    EXPECT_GT(with.simulator_->steps(), std::string(pair.base) == "dqn" ? 5 : 50);
+    EXPECT_LE(with.simulator_->steps(), 2 * 260);
+    Collected metrics;
+    with.agent_->DrainMetrics(metrics);
+    EXPECT_GT(metrics.values.at("planner/checked"), 0.0);
+    EXPECT_LT(metrics.values.at("planner/checked"), 1.0);
+  }
+  EXPECT_NE(UserErrorText([] {
+              Make("msrl", kEnv, {"simulation_check=1", "segment_steps=2"});
+            }).find("simulation_check needs segment_steps=1"),
+            std::string::npos);
+}
+
 // The contract tests compare loaded agents bit for bit; here is what they compared.
 class MsrlLoaded : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(SegmentSteps, MsrlLoaded, ::testing::Values(1, 3));
@@ -463,6 +561,50 @@ TEST_P(MsrlLoaded, GoesOnInTheMiddleOfAnEpisode) {
     EXPECT_EQ(actions[0], actions[1]);
     EXPECT_EQ(states[0], states[1]);
     EXPECT_NE(states[0], bytes);
+  }
+}
+
+// The policy is taught what the model's plans chose, and nothing else.
+TEST(Msrl, PlansAreDistilledIntoThePolicy) {
+  for (const Pair& pair : kPairs) {
+    SCOPED_TRACE(pair.id);
+    const auto refusal = [&](const Settings& settings) {
+      return UserErrorText([&] { Make(pair.id, pair.env, settings); });
+    };
+    EXPECT_EQ(refusal({"plan=library", "distil=1"}),
+              "distil: plan=library has no model whose plans could be taught");
+    if (pair.base == std::string("dqn")) {
+      EXPECT_EQ(refusal({"plan=model", "distil=1"}),
+                "distil: with discrete actions there is no policy that could be taught");
+      continue;
+    }
+    const Settings planning{"plan=model", "plan_trials=0", "random_steps=100", "replay_size=1000"};
+    Settings taught = planning;
+    taught.emplace_back("distil=0.5");
+    Play without(pair.env, Make(pair.id, pair.env, planning));
+    Play with(pair.env, Make(pair.id, pair.env, taught));
+    without.Train(400);
+    with.Train(400);
+    EXPECT_NE(with.actions_, without.actions_);
+    const auto tensor = [&](const Agent& agent) {
+      const std::string bytes = Archived(agent);
+      const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "agent");
+      const TensorInfo* const found = file.Find("memory/lessons/taught");
+      std::vector<std::uint8_t> marks;
+      if (found != nullptr) {
+        const auto values = file.U8(found->name, found->shape);
+        marks.assign(values.begin(), values.end());
+      }
+      return marks;
+    };
+    EXPECT_TRUE(tensor(*without.agent_).empty());
+    const std::vector<std::uint8_t> marks = tensor(*with.agent_);
+    const auto lessons = std::ranges::count(marks, 1);
+    const auto& agent = dynamic_cast<const Msrl&>(*with.agent_);
+    // some choices of the policy stand, and random steps are nobody's choice
+    EXPECT_GT(lessons, 20);
+    EXPECT_LT(lessons, agent.base().memory().steps() - 20);
+    EXPECT_EQ(std::count(marks.begin(), marks.begin() + 100, 1), 0);
   }
 }
 

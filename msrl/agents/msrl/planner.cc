@@ -11,7 +11,7 @@
 namespace msrl {
 namespace {
 
-enum Metric : std::size_t { kFutures, kOverride, kRealized, kChain, kFirstRemoved };
+enum Metric : std::size_t { kFutures, kOverride, kRealized, kChain, kChecked, kFirstRemoved };
 
 constexpr double kStretch = 1.3;  // of random candidates
 
@@ -62,7 +62,7 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
       proxy_(n_, features_, settings.proxy, seed),
       rng_(seed, "library"),
       metrics_({"planner/futures", "planner/override", "planner/realized", "planner/chain",
-                "obstruction/first_step"}),
+                "planner/checked", "obstruction/first_step"}),
       neighbours_(static_cast<std::size_t>(most_futures_)),
       counts_(static_cast<std::size_t>(most_candidates_)),
       observation_(n_, Critic::kMaxCandidates),
@@ -73,6 +73,8 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
       value_(neighbours_.size()),
       q_(Critic::kMaxCandidates),
       kept_(neighbours_.size()),
+      checked_(neighbours_.size()),
+      tried_(spec.action),
       matrix_(lift),
       tail_observation_(static_cast<std::size_t>(n_)),
       tail_geometry_(kGeometrySize),
@@ -81,6 +83,11 @@ Planner::Planner(const EnvSpec& spec, const PlannerSettings& settings, const Lif
   if (action_spec_.kind == ActionKind::kDiscrete && action_spec_.size > Critic::kMaxCandidates) {
     throw UserError(StrCat("lookahead weighs at most ", Critic::kMaxCandidates,
                            " discrete actions, '", spec.id, "' has ", action_spec_.size));
+  }
+  if (checks() && settings.segment_steps > 1) {
+    throw UserError(
+        "segments of the library know their first action only: simulation_check needs "
+        "segment_steps=1");
   }
   if (settings.chain == 1) return;
   chains_.assign(neighbours_.size(), Chain{.z = SegmentMatrix(lift)});
@@ -270,6 +277,36 @@ void Planner::JudgeFutures(ActionValuer& base, int count, Plan& plan) {
   }
 }
 
+// The best futures are tried; those that lead elsewhere are dropped. Either way the filter learns.
+void Planner::CheckFutures(Simulator& simulator, int futures, const Plan& plan) {
+  std::ranges::fill(checked_, std::uint8_t{0});
+  for (int tries = 0; tries < settings_.simulation_check; ++tries) {
+    int best = -1;
+    for (int j = 0; j < futures; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      if (kept_[at] == 0 || checked_[at] != 0) continue;
+      if (best < 0 || value_[at] > value_[static_cast<std::size_t>(best)]) best = j;
+    }
+    if (best < 0) return;
+    const auto at = static_cast<std::size_t>(best);
+    checked_[at] = 1;
+    if (action_spec_.kind == ActionKind::kDiscrete) {
+      tried_.set_index(static_cast<int>(plan.heads(0, best)));
+    } else {
+      std::copy_n(plan.heads.col(best).data(), m_, tried_.values().begin());
+    }
+    simulator.Try(tried_.view());
+    const std::span<const double> reached(simulator.geometry().data(), kGeometrySize);
+    std::copy_n(plan.futures.geometry.col(best).data(), kGeometrySize, foretold_.begin());
+    const bool differs = OutcomeDiffers(reached, foretold_, settings_.proxy.tolerance);
+    if (differs) kept_[at] = 0;
+    metrics_.Add(kChecked, differs ? 0.0 : 1.0);
+    if (!settings_.obstruction) continue;
+    proxy_.Add(plan.observation.col(0), plan.z.col(0), plan.futures.tails.col(best),
+               plan.futures.segment.col(best), differs, plan.futures.probability[at]);
+  }
+}
+
 // Each future goes on with the best of the segments that begin nearest to its end, as long as there
 // is one; it is worth what the best of its ends is worth.
 void Planner::LengthenFutures(ActionValuer& base, int futures, const Plan& plan) {
@@ -363,13 +400,14 @@ float Planner::BestFuture(const Plan& plan, int candidate, int futures) const {
 }
 
 void Planner::Improve(const Situation& situation, bool exploring, ActionValuer& base, Plan& plan,
-                      Rng& rng, ActionBuffer& out) {
+                      Rng& rng, ActionBuffer& out, Simulator* simulator) {
   CopyObservation(situation.observation, plan.observation.col(0));
   const int candidates = DrawCandidates(out, rng);
   const int futures = FindFutures(situation, candidates, plan);
   if (futures > 0) {
     features_.Compute(situation.matrix, Flat(plan.z));
     JudgeFutures(base, futures, plan);
+    if (simulator != nullptr) CheckFutures(*simulator, futures, plan);
     if (settings_.chain > 1) LengthenFutures(base, futures, plan);
     for (int c = 0; c < candidates; ++c) {
       observation_.col(c) = plan.observation.col(0);

@@ -16,6 +16,7 @@
 
 #include "msrl/agents/common/critic_agent.h"
 #include "msrl/agents/msrl/obstruction_proxy.h"
+#include "msrl/agents/simulator.h"
 #include "msrl/memory/segment_library.h"
 
 namespace msrl {
@@ -40,6 +41,7 @@ struct PlannerSettings {
   double action_radius = 0.3;
   Fallback fallback = Fallback::kValue;
   double margin = 0.05;
+  int simulation_check = 0;
   bool obstruction = true;
   ObstructionConfig proxy;
 
@@ -67,6 +69,10 @@ struct PlannerSettings {
           "what an action without a future gets: U = 0, or the value of the policy's choice");
     visit("margin", margin, "by how much a candidate's score must beat the policy's choice",
           NotNegative());
+    visit("simulation_check", simulation_check,
+          "futures per training step, the best first, that are tried in a simulator and dropped if "
+          "they don't come true; its steps are counted",
+          Between(0, Critic::kMaxCandidates));
     visit("obstruction", obstruction, "filter futures by the obstruction proxy");
     proxy.Fields(visit);
   }
@@ -129,16 +135,17 @@ class Planner {
   void Take(const SegmentLibrary& other, std::string_view source);
   std::unique_ptr<Plan> MakePlan() const;
   // Replaces the policy's choice in `out` by a candidate that scores better; candidates are drawn
-  // from `rng`. If `exploring`, the plan waits for Observe; otherwise it is scratch space. No
-  // allocation.
+  // from `rng`. If `exploring`, the plan waits for Observe; otherwise it is scratch space.
+  // With a simulator the best futures are tried there. No allocation but the simulator's.
   void Improve(const Situation& situation, bool exploring, ActionValuer& base, Plan& plan, Rng& rng,
-               ActionBuffer& out);
+               ActionBuffer& out, Simulator* simulator = nullptr);
   // A step: into the library, and what it says about the futures of the plan, which is done then.
   void Observe(const Experience& experience, Plan& plan);
   void Update();
 
   const SegmentLibrary& library() const { return library_; }
   const ObstructionProxy& proxy() const { return proxy_; }
+  bool checks() const { return settings_.simulation_check > 0; }
   bool filters() const { return settings_.obstruction; }  // whether the proxy is used
   std::int64_t parameter_count() const {
     return settings_.obstruction ? proxy_.parameter_count() : 0;
@@ -152,6 +159,7 @@ class Planner {
   int DrawCandidates(const ActionBuffer& choice, Rng& rng);
   int FindFutures(const Situation& situation, int candidates, Plan& plan);
   void JudgeFutures(ActionValuer& base, int futures, Plan& plan);
+  void CheckFutures(Simulator& simulator, int futures, const Plan& plan);
   void LengthenFutures(ActionValuer& base, int futures, const Plan& plan);
   // Where a segment leads from a matrix, as column of a workspace.
   void Compose(std::int64_t slot, const SegmentMatrix& from, int column, Eigen::MatrixXf& tails,
@@ -189,7 +197,8 @@ class Planner {
   Eigen::MatrixXf ahead_;            // features of Z + M(sigma)
   Eigen::MatrixXf candidates_;
   std::vector<float> context_, value_, q_;
-  std::vector<std::uint8_t> kept_;
+  std::vector<std::uint8_t> kept_, checked_;
+  ActionBuffer tried_;
   SegmentMatrix matrix_;
 
   // workspace of chains, one per future: where it ends so far, and where it might go on to

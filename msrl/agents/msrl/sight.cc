@@ -20,9 +20,11 @@ void Seen::Begin() {
   std::fill(frames.begin(), frames.end(), 0.0);
   reward_sum = 0.0;
   noted_step = -1;
+  after_step = -1;
 }
 
 void Seen::Visit(const Archive& state) {
+  if (state.loading()) after_step = -1;
   if (frames.empty()) return;
   state.Array("frames", frames);
   state.Array("last_observation", last_observation);
@@ -62,6 +64,7 @@ Sight::Sight(const EnvSpec& spec, const SightSettings& settings, const Lift::Ptr
       break;
   }
   seen_spec_.observation_size += extra_;
+  if (extra_ > 0) seen_spec_.goal_task.reset();  // what is added is of the goal that was pursued
   extended_.resize(seen_spec_.observation_size, Critic::kMaxCandidates);
 }
 
@@ -160,7 +163,12 @@ Situation Sight::See(const Situation& situation, Seen& seen) {
     seen.reward_sum = sum;
     seen.noted_step = situation.step;
   }
-  Fill(situation, seen.frames, seen.before);
+  if (seen.after_step == situation.step) {
+    std::swap(seen.before, seen.after);
+  } else {
+    Fill(situation, seen.frames, seen.before);
+  }
+  seen.after_step = -1;
   return seen.before.View(situation.step);
 }
 
@@ -180,6 +188,7 @@ Situation Sight::SeeAfter(const Experience& experience, Seen& seen) {
               RewardSum(experience.after.matrix) - seen.reward_sum, frames_ahead_);
   }
   Fill(experience.after, frames_ahead_, seen.after);
+  seen.after_step = experience.after.step;
   return seen.after.View(experience.after.step);
 }
 

@@ -46,6 +46,7 @@ struct Seen {
     SegmentMatrix matrix;
   };
   Picture before, after;
+  int after_step = -1;  // the step of `after`, which is what is seen then; -1: none
 
   // frames: (o, a, r) of the last steps, newest first, and the step that is not among them yet
   std::vector<double> frames;

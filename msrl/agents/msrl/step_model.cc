@@ -12,6 +12,8 @@ namespace {
 enum Metric : std::size_t { kChangeLoss, kRewardLoss, kEndLoss };
 
 constexpr int kContactSlot = kGeometrySize - 1;
+constexpr int kGoalSlot = 2;
+constexpr int kGoalSlots = 2;
 // g, and g' without its contact, which is foretold
 constexpr int kOutcomeGeometry = 2 * kGeometrySize - 1;
 enum Outcome : Eigen::Index { kReward, kContact, kEnd, kOutcomes };
@@ -36,9 +38,11 @@ Imagined::Imagined(int observation_size, int most)
       doubt(most) {}
 
 StepModel::StepModel(const EnvSpec& spec, const StepModelSettings& settings, int most,
-                     std::uint64_t seed)
+                     std::uint64_t seed, bool goal_is_read)
     : settings_(RequireInRange(settings)),
       discrete_(spec.action.kind == ActionKind::kDiscrete),
+      goal_is_read_(goal_is_read),
+      origin_(spec.goal_origin),
       n_(spec.observation_size),
       m_(spec.action.size),
       input_rows_(n_ + kGeometrySize + m_),
@@ -92,6 +96,9 @@ void StepModel::Gather(const Replay& replay, Eigen::Index column, float* input,
     const auto at = static_cast<std::size_t>(i);
     input[n_ + i] = static_cast<float>(before[at]);
     change[n_ + i] = static_cast<float>(after[at] - before[at]);
+  }
+  for (int i = 0; goal_is_read_ && i < kGoalSlots; ++i) {
+    change[n_ - kGoalSlots + i] = change[n_ + kGoalSlot + i] = -change[n_ + origin_ + i];
   }
   float* const action = input + n_ + kGeometrySize;
   if (discrete_) {
@@ -163,12 +170,8 @@ void StepModel::Learn(const Replay& replay) {
         outcome_target_(kEnd, k) = 1.0F - batch_.continues[k];
       }
     }
-    auto input = input_.middleRows(e * input_rows_, input_rows_).array();
-    input.colwise() -= input_units_.mean.array();
-    input.colwise() /= input_units_.spread.array();
-    auto change = target_.middleRows(e * change_rows_, change_rows_).array();
-    change.colwise() -= change_units_.mean.array();
-    change.colwise() /= change_units_.spread.array();
+    input_units_.Apply(input_.middleRows(e * input_rows_, input_rows_));
+    change_units_.Apply(target_.middleRows(e * change_rows_, change_rows_));
   }
   // L = sum over members of mean |f(x) - y|^2
   d_change_ = change_.Forward(input_, change_tape_) - target_;
@@ -209,8 +212,7 @@ void StepModel::Advance(const ConstMatrixRef& action, Imagined& states) {
   input.topRows(n_) = states.observation.leftCols(count);
   input.middleRows(n_, kGeometrySize) = states.geometry.leftCols(count);
   input.bottomRows(m_) = action;
-  input.array().colwise() -= input_units_.mean.array();
-  input.array().colwise() /= input_units_.spread.array();
+  input_units_.Apply(input);
   const auto predicted = change_.Forward(input, act_change_tape_);
 
   for (int k = 0; k < count; ++k) {
@@ -250,11 +252,6 @@ void StepModel::Advance(const ConstMatrixRef& action, Imagined& states) {
   RequireFinite("imagined reward", {states.reward.data(), static_cast<std::size_t>(count)});
   RequireFinite("imagined geometry",
                 {states.geometry.data(), static_cast<std::size_t>(count) * kGeometrySize});
-}
-
-void StepModel::Units::Visit(const Archive& state) {
-  state.Array("mean", std::span(mean.data(), static_cast<std::size_t>(mean.size())));
-  state.Array("spread", std::span(spread.data(), static_cast<std::size_t>(spread.size())));
 }
 
 void StepModel::Visit(const Archive& state) {

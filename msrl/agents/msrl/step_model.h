@@ -5,12 +5,17 @@
 //
 // o observation, g aligned geometry. Rewards and contacts are told from where a step leads, not
 // from where it began: a sparse reward is a sharp function of the former.
+//
+// A goal that is read from Z (slots 2 and 3 and the last two entries of o) is held during a step:
+// its offset changes as the position does. What the step itself makes of the reading is no part of
+// the model, and would drown motion: readings jump while an episode is young.
 #ifndef MSRL_AGENTS_MSRL_STEP_MODEL_H_
 #define MSRL_AGENTS_MSRL_STEP_MODEL_H_
 
 #include <vector>
 
 #include "msrl/agents/common/networks.h"
+#include "msrl/agents/common/units.h"
 #include "msrl/core/config.h"
 #include "msrl/env/spec.h"
 #include "msrl/memory/replay.h"
@@ -58,8 +63,10 @@ class StepModel {
   // Predictions stay within this many standard deviations of the steps that were seen at first.
   static constexpr float kReach = 6.0F;
 
-  // Imagines at most `most` states at once. UserError on impossible settings.
-  StepModel(const EnvSpec& spec, const StepModelSettings& settings, int most, std::uint64_t seed);
+  // Imagines at most `most` states at once. `goal_is_read`: see above. UserError on impossible
+  // settings.
+  StepModel(const EnvSpec& spec, const StepModelSettings& settings, int most, std::uint64_t seed,
+            bool goal_is_read = false);
 
   // Numbers per action: its dimension, or one per discrete action (one-hot).
   int action_rows() const { return m_; }
@@ -78,14 +85,6 @@ class StepModel {
   void Visit(const Archive& state);
 
  private:
-  // Mean and standard deviation of each row.
-  struct Units {
-    explicit Units(int rows) : mean(Eigen::VectorXf::Zero(rows)), spread(mean.array() + 1.0F) {}
-    void Visit(const Archive& state);
-
-    Eigen::VectorXf mean, spread;
-  };
-
   void Gather(const Replay& replay, Eigen::Index column, float* input, float* change) const;
   void FindUnits(const Replay& replay);
   void Learn(const Replay& replay);
@@ -95,6 +94,8 @@ class StepModel {
 
   StepModelSettings settings_;
   bool discrete_;
+  bool goal_is_read_;
+  int origin_;  // of the goal's offset
   int n_, m_;
   int input_rows_, change_rows_;
   float bound_;  // of geometry

@@ -97,6 +97,21 @@ TEST_P(StepModelTest, LearnsWhereAStepLeadsAndWhatItIsWorth) {
   }
 }
 
+// The record's o is then taken for the reading: it goes against the position, whatever it did.
+TEST_P(StepModelTest, HoldsAGoalThatIsRead) {
+  for (const bool is_read : {false, true}) {
+    StepModel model(PointWorld::Spec(GetParam()), Quick(), kMost, /*seed=*/3, is_read);
+    model.Update(Record());
+    const Imagined ahead = Ask(model, {-0.3, 0.2}, 1.0);
+    for (const Eigen::Index k : {0, 1}) {
+      const double p = k == 0 ? -0.3 : 0.2;
+      EXPECT_NEAR(ahead.geometry(0, k), p + PointWorld::kPace, 0.03);
+      EXPECT_NEAR(ahead.geometry(2, k), PointWorld::kGoal - p - PointWorld::kPace, 0.03);
+      EXPECT_NEAR(ahead.observation(0, k), p + (is_read ? -1.0 : 1.0) * PointWorld::kPace, 0.03);
+    }
+  }
+}
+
 TEST_P(StepModelTest, DoubtsWhatItHasNotSeen) {
   StepModel model = Make();
   model.Update(Record(-0.2, 0.2));

@@ -25,6 +25,10 @@ struct TransferPredictor {
   std::int64_t ends = 0;
   double end_value = 0.0;
   double fall = 0.0;
+  // By how many amplitudes F is higher in the mean than where episodes ended; 0 if none did.
+  double height() const {
+    return ends > 0 && amplitude > 0.0 ? (mean - end_value) / amplitude : 0.0;
+  }
 };
 
 // Over all pairs of states kPredictorGap steps apart in a replay with matrices.

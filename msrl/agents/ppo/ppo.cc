@@ -26,18 +26,6 @@ const PpoConfig& Checked(const PpoConfig& config) {
 
 AdamOptions MakeAdamOptions() { return {.epsilon = kAdamEpsilon}; }
 
-// Scales gradients that belong together down to a common norm.
-void ClipNorm(std::initializer_list<std::span<float>> parts, double most) {
-  double squares = 0.0;
-  for (const auto part : parts) squares += Norm(part) * Norm(part);
-  const double norm = std::sqrt(squares);
-  RequireFinite("gradient norm", std::span(&norm, 1));
-  if (norm <= most) return;
-  for (const auto part : parts) {
-    for (float& value : part) value *= static_cast<float>(most / norm);
-  }
-}
-
 }  // namespace
 
 void GeneralizedAdvantages(std::span<const float> rewards, std::span<const float> values,
@@ -208,14 +196,6 @@ void Ppo::FillValues(const Eigen::MatrixXf& observations, std::span<float> out) 
   std::copy_n(values.data(), out.size(), out.begin());
 }
 
-void Ppo::Shuffle() {
-  for (std::size_t i = order_.size() - 1; i > 0; --i) {
-    std::swap(
-        order_[i],
-        order_[static_cast<std::size_t>(shuffle_rng_.Index(static_cast<std::int64_t>(i) + 1))]);
-  }
-}
-
 void Ppo::Update() {
   if (filled_ < config_.rollout_steps) return;
   FillValues(observations_, values_);
@@ -224,7 +204,7 @@ void Ppo::Update() {
                         config_.lambda, advantages_);
   std::iota(order_.begin(), order_.end(), 0);
   for (int epoch = 0; epoch < config_.epochs; ++epoch) {
-    Shuffle();
+    Shuffle(shuffle_rng_, order_);
     for (int first = 0; first < config_.rollout_steps; first += config_.minibatch_size) {
       TrainOn(first);
     }

@@ -98,7 +98,6 @@ class Ppo : public Agent {
   void Normalize(const ConstMatrixRef& observations, MatrixRef out) const;
   float ScaledReward(const Experience& experience, double& running_return);
   void FillValues(const Eigen::MatrixXf& observations, std::span<float> out);
-  void Shuffle();
   // One gradient step on order_[first, first + minibatch_size).
   void TrainOn(int first);
 

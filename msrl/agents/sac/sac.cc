@@ -49,7 +49,11 @@ Sac::Sac(const EnvSpec& spec, const SacConfig& config, std::uint64_t seed,
       act_observation_(n_, kMaxTurns),
       act_noise_(m_, kMaxTurns),
       act_action_(m_, Critic::kMaxCandidates),
+      d_mode_(m_, config.batch_size),
+      mode_(m_, config.batch_size),
       y_(config.batch_size),
+      q_taken_(config.batch_size),
+      q_chosen_(config.batch_size),
       metrics_({"loss/critic", "loss/actor", "value/q", "policy/entropy", "policy/alpha"}) {
   Rng init(seed, "init");
   actor_.Init(init);
@@ -133,6 +137,7 @@ void Sac::UpdateCritic(const ReplayBatch& batch) {
   RequireFinite("critic loss", std::span(&loss, 1));
   metrics_.Add(kCriticLoss, loss);
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
+  if (batch.has_lessons()) q_taken_ = q.colwise().minCoeff();
   d_q_ *= 2.0F / size;
   // Q' <- tau Q + (1 - tau) Q'
   critic_.Learn(d_q_, config_.critic_learning_rate, config_.tau);
@@ -149,7 +154,15 @@ void Sac::UpdateActor(const ReplayBatch& batch) {
   const auto& q = critic_.QOfActions({.first = 0, .count = 2});
   const Eigen::Map<const Eigen::RowVectorXf> log_pi(log_prob_.data(), batch.size());
   const float mean_log_pi = log_pi.mean();
-  const double loss = static_cast<double>(alpha_now * mean_log_pi - q.colwise().minCoeff().mean());
+  double loss = static_cast<double>(alpha_now * mean_log_pi - q.colwise().minCoeff().mean());
+  if (batch.has_lessons()) {
+    // what is taught is tanh(mu), the policy without its noise
+    q_chosen_ = q.colwise().minCoeff();
+    policy_.Mode(head, mode_);
+    d_mode_.setZero();
+    loss += AddLessonGradient(batch, q_taken_, q_chosen_, mode_, d_mode_);
+    d_mode_.array() *= 1.0F - mode_.array().square();
+  }
   RequireFinite("actor loss", std::span(&loss, 1));
   metrics_.Add(kActorLoss, loss);
   metrics_.Add(kEntropy, -static_cast<double>(mean_log_pi));
@@ -161,6 +174,7 @@ void Sac::UpdateActor(const ReplayBatch& batch) {
   critic_.ActionGradient(d_q_, d_action_);
   y_.setConstant(alpha_now / size);
   policy_.Backward(d_action_, {y_.data(), static_cast<std::size_t>(y_.size())}, d_head_);
+  if (batch.has_lessons()) d_head_.topRows(m_) += d_mode_;
   actor_.Backward(d_head_, actor_tape_, actor_gradients_);
   RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate);

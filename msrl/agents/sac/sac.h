@@ -82,7 +82,8 @@ class Sac : public CriticAgent {
   FloatBuffer actor_gradients_, log_prob_, act_log_prob_;
   Eigen::MatrixXf noise_, d_action_, d_head_, d_q_;
   Eigen::MatrixXf act_observation_, act_noise_, act_action_;
-  Eigen::RowVectorXf y_;
+  Eigen::MatrixXf d_mode_, mode_;
+  Eigen::RowVectorXf y_, q_taken_, q_chosen_;
   MetricMeans metrics_;
 };
 

@@ -70,9 +70,11 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
   Rng rng(1, "batch");
   int smaller_in_target[2] = {0, 0};
   int smaller_in_actor[2] = {0, 0};
+  int lessons[2] = {0, 0};
   for (int update = 1; update <= 6; ++update) {
     SCOPED_TRACE(update);
-    const ReplayBatch batch = RandomBatch(kSpec, kBatch, rng);
+    ReplayBatch batch = RandomBatch(kSpec, kBatch, rng);
+    if (update > 3) AddLessons(batch);
     const double alpha = std::exp(log_alpha[0]);
     Eigen::MatrixXf next_noise(kActions, kBatch);
     Eigen::MatrixXf noise(kActions, kBatch);
@@ -101,10 +103,12 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
       return sum / kBatch;
     };
     const double expected_critic_loss = critic_loss(q);
+    const Doubles q_before = q;
     q_adam.Step(q, NumericGradient(q, critic_loss), config.critic_learning_rate);
     PlainPolyak(q_target, q, config.tau);
 
     double mean_log_pi = 0.0;
+    Doubles lesson(kBatch);
     for (Eigen::Index b = 0; b < kBatch; ++b) {
       const Doubles observation = Column(batch.observation, b);
       const Choice choice = Sample(pi, observation, noise, b);
@@ -112,6 +116,14 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
       ++smaller_in_actor[Q(q, observation, choice.action, 0) < Q(q, observation, choice.action, 1)
                              ? 0
                              : 1];
+      if (!batch.has_lessons()) continue;
+      const auto smaller_q = [&](const Doubles& w, const Doubles& action) {
+        return std::min(Q(w, observation, action, 0), Q(w, observation, action, 1));
+      };
+      const bool preferred =
+          smaller_q(q_before, Column(batch.action, b)) > smaller_q(q, choice.action);
+      ++lessons[preferred ? 1 : 0];
+      lesson[static_cast<std::size_t>(b)] = preferred ? batch.lesson[b] : 0.0;
     }
     const auto actor_loss = [&](const Doubles& w) {
       double sum = 0.0;
@@ -120,6 +132,11 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
         const Choice choice = Sample(w, observation, noise, b);
         sum += alpha * choice.log_prob -
                std::min(Q(q, observation, choice.action, 0), Q(q, observation, choice.action, 1));
+        const Doubles head = kActor(w, observation);
+        for (std::size_t i = 0; i < kActions; ++i) {
+          const double miss = std::tanh(head[i]) - Column(batch.action, b)[i];
+          sum += lesson[static_cast<std::size_t>(b)] * miss * miss;
+        }
       }
       return sum / kBatch;
     };
@@ -146,6 +163,7 @@ TEST(Sac, UpdatesAreThoseOfTheFormulas) {
   for (const int member : {0, 1}) {
     EXPECT_GT(smaller_in_target[member], 5);
     EXPECT_GT(smaller_in_actor[member], 5);
+    EXPECT_GT(lessons[member], 3);
   }
 }
 

@@ -45,6 +45,8 @@ Td3::Td3(const EnvSpec& spec, const Td3Config& config, std::uint64_t seed,
       act_observation_(n_, kMaxTurns),
       act_noise_(m_, 1),
       y_(config.batch_size),
+      q_taken_(config.batch_size),
+      q_chosen_(config.batch_size),
       metrics_({"loss/critic", "loss/actor", "value/q"}) {
   Rng init(seed, "init");
   actor_.Init(init);
@@ -116,6 +118,7 @@ void Td3::UpdateOn(const ReplayBatch& batch) {
   RequireFinite("critic loss", std::span(&loss, 1));
   metrics_.Add(kCriticLoss, loss);
   metrics_.Add(kQ, static_cast<double>(q.row(0).mean()));
+  if (batch.has_lessons()) q_taken_ = q.row(0);
   d_q_ *= 2.0F / size;
 
   // policy and all targets follow with a delay
@@ -128,10 +131,14 @@ void Td3::UpdateActor(const ReplayBatch& batch) {
   // L_pi = -mean Q_1(o, pi(o))
   critic_.actions() = actor_.Forward(batch.observation, actor_tape_);
   const auto& q = critic_.QOfActions({.first = 0, .count = 1});
-  const double loss = -static_cast<double>(q.row(0).mean());
+  double loss = -static_cast<double>(q.row(0).mean());
+  if (batch.has_lessons()) q_chosen_ = q.row(0);
+  critic_.ActionGradient(minus_mean_, d_action_);
+  if (batch.has_lessons()) {
+    loss += AddLessonGradient(batch, q_taken_, q_chosen_, critic_.actions(), d_action_);
+  }
   RequireFinite("actor loss", std::span(&loss, 1));
   metrics_.Add(kActorLoss, loss);
-  critic_.ActionGradient(minus_mean_, d_action_);
   actor_.Backward(d_action_, actor_tape_, actor_gradients_);
   RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate,

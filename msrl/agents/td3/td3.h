@@ -77,7 +77,7 @@ class Td3 : public CriticAgent {
   FloatBuffer actor_gradients_;
   Eigen::MatrixXf noise_, d_action_, d_q_, minus_mean_;
   Eigen::MatrixXf act_observation_, act_noise_;
-  Eigen::RowVectorXf y_;
+  Eigen::RowVectorXf y_, q_taken_, q_chosen_;
   MetricMeans metrics_;
 };
 

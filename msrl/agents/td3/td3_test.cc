@@ -52,9 +52,11 @@ TEST(Td3, UpdatesAreThoseOfTheFormulas) {
   int second_smaller = 0;
   int noise_cut = 0;
   int action_cut = 0;
+  int lessons[2] = {0, 0};
   for (int update = 1; update <= 6; ++update) {
     SCOPED_TRACE(update);
-    const ReplayBatch batch = RandomBatch(kSpec, kBatch, rng);
+    ReplayBatch batch = RandomBatch(kSpec, kBatch, rng);
+    if (update > 2) AddLessons(batch);
     Eigen::MatrixXf noise(kActions, kBatch);
     FillNormal(noise_rng, Flat(noise));
 
@@ -86,14 +88,28 @@ TEST(Td3, UpdatesAreThoseOfTheFormulas) {
       return sum / kBatch;
     };
     const double expected_loss = critic_loss(q);
+    const Doubles q_before = q;
     q_adam.Step(q, NumericGradient(q, critic_loss), config.critic_learning_rate);
     if (update % 2 == 0) {
       // the first critic alone, as it is after its step
+      Doubles lesson(kBatch);
+      for (Eigen::Index b = 0; b < kBatch && batch.has_lessons(); ++b) {
+        const Doubles observation = Column(batch.observation, b);
+        const bool preferred = Q(q_before, observation, Column(batch.action, b), 0) >
+                               Q(q, observation, kActor(pi, observation), 0);
+        ++lessons[preferred ? 1 : 0];
+        lesson[static_cast<std::size_t>(b)] = preferred ? batch.lesson[b] : 0.0;
+      }
       const auto actor_loss = [&](const Doubles& w) {
         double sum = 0.0;
         for (Eigen::Index b = 0; b < kBatch; ++b) {
           const Doubles observation = Column(batch.observation, b);
-          sum -= Q(q, observation, kActor(w, observation), 0);
+          const Doubles action = kActor(w, observation);
+          sum -= Q(q, observation, action, 0);
+          for (std::size_t i = 0; i < kActions; ++i) {
+            const double miss = action[i] - Column(batch.action, b)[i];
+            sum += lesson[static_cast<std::size_t>(b)] * miss * miss;
+          }
         }
         return sum / kBatch;
       };
@@ -118,6 +134,7 @@ TEST(Td3, UpdatesAreThoseOfTheFormulas) {
   EXPECT_GT(second_smaller, 3);
   EXPECT_GT(noise_cut, 5);
   EXPECT_GT(action_cut, 0);
+  for (const int count : lessons) EXPECT_GT(count, 3);
 }
 
 TEST(Td3, PolicyAndTargetsWaitForTheDelay) {

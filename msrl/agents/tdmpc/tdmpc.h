@@ -1,0 +1,213 @@
+// TD-MPC2 (Hansen et al. 2024): planning in a latent model that is learned from its rewards and
+// values, with a policy that proposes plans. docs/agents/tdmpc.md
+#ifndef MSRL_AGENTS_TDMPC_TDMPC_H_
+#define MSRL_AGENTS_TDMPC_TDMPC_H_
+
+#include <memory>
+#include <vector>
+
+#include "msrl/agents/agent.h"
+#include "msrl/agents/common/networks.h"
+#include "msrl/agents/tdmpc/latent_model.h"
+#include "msrl/agents/tdmpc/mppi.h"
+#include "msrl/core/config.h"
+#include "msrl/memory/replay.h"
+
+namespace msrl {
+
+enum class TdMpcPreset { kCompact, kReference };
+constexpr auto EnumNames(TdMpcPreset) { return Names("compact", "reference"); }
+
+// Whose state a prediction is held against: the encoder's, or that of its slow copy.
+enum class ConsistencyTarget { kEncoder, kSlow };
+constexpr auto EnumNames(ConsistencyTarget) { return Names("encoder", "slow"); }
+
+// What two values are worth to the policy and to a plan.
+enum class PairValue { kMean, kMin };
+constexpr auto EnumNames(PairValue) { return Names("mean", "min"); }
+
+struct TdMpcConfig {
+  TdMpcPreset preset = TdMpcPreset::kCompact;
+  int encoder_width = 128;
+  int latent_groups = 8;
+  int model_width = 128;
+  int q_count = 3;
+  int bins = 101;
+  bool termination = true;
+  int batch_size = 128;
+  std::int64_t replay_size = 1'000'000;
+  std::int64_t random_steps = 1000;
+  int first_updates = 500;
+  int update_every = 2;
+  double gamma = 0.99;
+  double tau = 0.01;
+  double rho = 0.5;
+  double learning_rate = 3e-4;
+  double encoder_learning_rate = 1e-4;
+  double max_gradient_norm = 20.0;
+  double consistency_weight = 20.0;
+  double reward_weight = 0.1;
+  double value_weight = 0.1;
+  double termination_weight = 1.0;
+  double entropy_weight = 1e-4;
+  ConsistencyTarget consistency_target = ConsistencyTarget::kEncoder;
+  PairValue pair_value = PairValue::kMean;
+  bool plan = true;
+  MppiSettings mppi;
+
+  static TdMpcConfig Of(TdMpcPreset preset);
+
+  template <typename V>
+  void Fields(V&& visit) {
+    const TdMpcPreset before = preset;
+    visit("preset", preset, "sizes for one core, or those of the paper; other settings change it");
+    if (preset != before) *this = Of(preset);
+    visit("encoder_width", encoder_width, "width of the encoder's hidden layer",
+          Between(1, kMaxHiddenWidth));
+    visit("latent_groups", latent_groups, "groups of eight numbers that a latent state has",
+          Between(1, 1024));
+    visit("model_width", model_width, "width of the two hidden layers of all other networks",
+          Between(1, kMaxHiddenWidth));
+    visit("q_count", q_count, "value networks; targets and plans ask two of them", Between(2, 64));
+    visit("bins", bins, "points that rewards and values are predicted on; 0: as plain numbers",
+          Between(2, 4096).Or(0));
+    visit("termination", termination, "whether the model predicts that episodes terminate");
+    visit("batch_size", batch_size, "sequences per update", Positive());
+    visit("replay_size", replay_size, "states kept in the replay", AtLeast(2));
+    visit("random_steps", random_steps, "uniformly random steps before the first update",
+          Positive());
+    visit("first_updates", first_updates, "updates after the random steps", NotNegative());
+    visit("update_every", update_every, "steps per update after that", AtLeast(1));
+    visit("gamma", gamma, "discount; 0: by the length of episodes", Between(0, 1).OpenAbove());
+    visit("tau", tau, "share of the network in its target at every update",
+          Between(0, 1).OpenBelow());
+    visit("rho", rho, "weight of a step of a sequence, relative to the one before",
+          Between(0, 1).OpenBelow());
+    visit("learning_rate", learning_rate, "Adam step size", Positive());
+    visit("encoder_learning_rate", encoder_learning_rate, "Adam step size of the encoder",
+          Positive());
+    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm",
+          Positive());
+    visit("consistency_weight", consistency_weight, "weight of the error of predicted states",
+          NotNegative());
+    visit("reward_weight", reward_weight, "weight of the loss of rewards", NotNegative());
+    visit("value_weight", value_weight, "weight of the loss of values", NotNegative());
+    visit("termination_weight", termination_weight, "weight of the loss of terminations",
+          NotNegative());
+    visit("entropy_weight", entropy_weight, "weight of the policy's entropy", NotNegative());
+    visit("consistency_target", consistency_target, "whose state a prediction is held against");
+    visit("pair_value", pair_value, "what two values are worth to the policy and to a plan");
+    visit("plan", plan, "false: actions are the policy's");
+    mppi.Fields(visit);
+  }
+};
+
+// TD-MPC2's discount for episodes of this length.
+double DiscountOfLength(int steps);
+
+class TdMpc : public Agent {
+ public:
+  // UserError on impossible settings.
+  TdMpc(const EnvSpec& spec, const TdMpcConfig& config, std::uint64_t seed);
+
+  std::int64_t parameter_count() const override;
+  std::unique_ptr<Carry> MakeCarry() const override;
+  void Observe(const Experience& experience, Carry& carry) override;
+  void Update() override;
+  void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
+  void Visit(const Archive& state) override;
+
+  // One update on batch_size sequences of `horizon` steps.
+  void UpdateOn(const SequenceBatch& batch);
+  SequenceBatch MakeBatch() const { return replay_.MakeSequences(batch_size(), horizon()); }
+
+  // The value of action sequences (m x horizon, one column per step) from an observation, as the
+  // planner estimates it; `actions` has plan_samples of them, column t * plan_samples + i. The
+  // noise of the policy and the two value networks are drawn from rng.
+  std::span<const float> ValuesOfPlans(const EnvView& observation, const ConstMatrixRef& actions,
+                                       Rng& rng);
+
+  LatentModel& model() { return model_; }
+  double gamma() const { return gamma_; }
+  double scale() const { return scale_; }  // S, what values are divided by in the policy's loss
+
+ private:
+  // Of one episode: where the next plan starts.
+  struct Course : Carry {
+    Course(int action_size, int horizon) : mean(Eigen::MatrixXf::Zero(action_size, horizon)) {}
+    void Begin() override { mean.setZero(); }
+    void Visit(const Archive& state) override;
+
+    Eigen::MatrixXf mean;  // m x H
+  };
+
+  // The loss of everything but the policy.
+  struct WorldGraph {
+    WorldGraph(LatentModel& model, const TdMpcConfig& config, double gamma);
+
+    StaticGraph graph;
+    Node observation, action, reward, continues, noise, pair;
+    Node weight;          // of every step, in the mean
+    std::vector<Node> z;  // z_0 = h(o_0), z_{t+1} = d(z_t, a_t)
+    Node consistency, reward_loss, value_loss, termination_loss, loss;
+  };
+  // What the policy would do in the states of a sequence, and what that is worth.
+  struct PolicyGraph {
+    PolicyGraph(LatentModel& model, const TdMpcConfig& config);
+
+    StaticGraph graph;
+    Node z, noise, pair;
+    Node q, entropy;
+  };
+  // Its parts run on their own: the state of an observation, actions of the policy from there, the
+  // value of action sequences.
+  struct PlanGraph {
+    PlanGraph(LatentModel& model, const TdMpcConfig& config, double gamma);
+
+    StaticGraph graph;
+    Node observation, encoded;
+    Node act_noise, act, act_mode;        // in that state
+    Node start, policy_noise;             // of the policy's proposals, from there
+    std::vector<Node> policy_actions;     // of every step
+    Node z, actions, noise, pair, value;  // of sequences of actions, from there
+  };
+
+  int batch_size() const { return config_.batch_size; }
+  int horizon() const { return config_.mppi.horizon; }
+  bool IsWarmingUp() const { return steps_ < config_.random_steps; }
+  void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
+  void ActByPolicy(const Turn& turn, ActMode mode);
+  void ActByPlan(const Turn& turn, ActMode mode);
+  void Encode(const EnvView& observation);
+  std::span<const float> PlanValues(Rng& rng);
+  void UpdateWorld(const SequenceBatch& batch);
+  void UpdatePolicy(const SequenceBatch& batch);
+  // Two different value networks.
+  void DrawPair(Rng& rng, StridedMap pair) const;
+
+  TdMpcConfig config_;
+  ActionSpec action_spec_;
+  int m_;  // size of an action
+  double gamma_;
+  Replay replay_;
+  Rng replay_rng_, noise_rng_;
+  std::int64_t steps_ = 0;
+  double scale_ = 1.0;
+
+  LatentModel model_;
+  WorldGraph world_;
+  PolicyGraph policy_;
+  PlanGraph plan_;
+  Mppi mppi_;
+
+  // workspace
+  SequenceBatch batch_;
+  std::vector<float> action_, values_;
+  Eigen::MatrixXf chosen_;
+  Eigen::RowVectorXf weight_, d_q_, d_entropy_;
+  MetricMeans metrics_;
+};
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_TDMPC_TDMPC_H_
