@@ -93,8 +93,9 @@ void RequireFormat(const Json& document, const char* format, int version, const 
                    std::string_view source) {
   if (document.at("format") != format) throw UserError(StrCat(source, " is not ", kind));
   if (document.at("format_version") == version) return;
-  throw UserError(StrCat(source, " has format version ", document.at("format_version").dump(),
-                         "; this is msrl ", BuildVersion(), ", which knows ", version));
+  throw UserError(StrCat(source, " has format version ",
+                         document.at("format_version").dump().substr(0, 40), "; this is msrl ",
+                         BuildVersion(), ", which knows ", version));
 }
 
 }  // namespace msrl

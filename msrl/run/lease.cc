@@ -12,15 +12,17 @@
 #include <thread>
 #include <utility>
 
+#include "msrl/files/json_text.h"
 #include "msrl/run/utc_time.h"
 
 namespace msrl {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // HolderOf has the lock for a moment; a lease that is really held stays so.
-constexpr int kAttempts = 5;
+constexpr int kAttempts = 10;
 constexpr std::chrono::milliseconds kPause(20);
 
 std::string Variable(const char* name) {
@@ -35,20 +37,31 @@ std::string Job() {
 
 LeaseHolder ReadHolder(int fd) {
   char text[1024];
-  const ssize_t size = pread(fd, text, sizeof text, 0);
-  const Json json = Json::parse(text, text + std::max<ssize_t>(0, size), nullptr, false);
+  const auto size = static_cast<std::size_t>(std::max<ssize_t>(0, pread(fd, text, sizeof text, 0)));
+  const std::optional<Json> json = TryParseJson<Json>(std::string_view(text, size));
   LeaseHolder holder;
   // not yet written, or by an older version: somebody, then
-  if (!json.is_object()) return holder;
+  if (!json || !json->is_object()) return holder;
   try {
-    holder.host = json.value("host", "");
-    holder.process = json.value("process", 0);
-    holder.job = json.value("job", "");
-    holder.since = json.value("since", "");
+    holder.host = json->value("host", "");
+    holder.process = json->value("process", 0);
+    holder.job = json->value("job", "");
+    holder.since = json->value("since", "");
   } catch (const Json::exception&) {
     holder = {};
   }
   return holder;
+}
+
+enum class Attempt { kLocked, kTaken, kImpossible };
+
+Attempt LockFor(int fd) {
+  for (int attempt = 1; flock(fd, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return Attempt::kImpossible;
+    if (attempt == kAttempts) return Attempt::kTaken;
+    std::this_thread::sleep_for(kPause);
+  }
+  return Attempt::kLocked;
 }
 
 }  // namespace
@@ -59,45 +72,53 @@ std::string LeaseHolder::Describe() const {
                 " since ", since);
 }
 
-Lease::Lease(const std::filesystem::path& file, const std::string& what) {
-  fd_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd_ < 0) {
-    throw UserError(StrCat("cannot write ", file.string(), ": ", std::strerror(errno)));
-  }
-  for (int attempt = 1; flock(fd_, LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      const int error = errno;
-      close(fd_);
-      throw UserError(StrCat("cannot lock ", file.string(), ": ", std::strerror(error)));
+Lease::Lease(const fs::path& file, const std::string& what, LeaseOf of)
+    : folder_(file.has_parent_path() ? file.parent_path() : "."),
+      name_(file.filename().string()),
+      file_(folder_.OpenForUpdate(name_)) {
+  const auto require = [&](Attempt attempt) {
+    if (attempt == Attempt::kTaken) {
+      throw LeaseError(StrCat(what, " ", ReadHolder(file_.get()).Describe()));
     }
-    if (attempt == kAttempts) {
-      const LeaseHolder holder = ReadHolder(fd_);
-      close(fd_);
-      throw LeaseError(StrCat(what, " ", holder.Describe()));
+    return attempt == Attempt::kLocked;
+  };
+  folder_locked_ = of == LeaseOf::kFolder && require(LockFor(folder_.fd()));
+  // between opening and locking, the one before may have been removed
+  for (;; file_ = folder_.OpenForUpdate(name_)) {
+    if (!require(LockFor(file_.get()))) {
+      throw UserError(StrCat("cannot lock ", file.string(), ": ", std::strerror(errno)));
     }
-    std::this_thread::sleep_for(kPause);
+    if (folder_.IsSameFile(name_, file_.get())) break;
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const Json json{{"host", host}, {"process", getpid()}, {"job", Job()}, {"since", UtcNow()}};
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   // for people alone: a lease without a name is still one
-  if (ftruncate(fd_, 0) == 0) static_cast<void>(!pwrite(fd_, text.data(), text.size(), 0));
+  if (ftruncate(file_.get(), 0) == 0) {
+    static_cast<void>(!pwrite(file_.get(), text.data(), text.size(), 0));
+  }
 }
 
-Lease::Lease(Lease&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-Lease::~Lease() {
-  if (fd_ >= 0) close(fd_);
+void Lease::RequireHeld() const {
+  if (folder_locked_ || folder_.IsSameFile(name_, file_.get())) return;
+  throw LeaseError(StrCat((folder_.path() / name_).string(),
+                          " was removed: another process may be at work, so this one stops"));
 }
 
-std::optional<LeaseHolder> Lease::HolderOf(const std::filesystem::path& file) {
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::optional<LeaseHolder> holder;
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) holder = ReadHolder(fd);
-  close(fd);
-  return holder;
+std::optional<LeaseHolder> Lease::HolderOf(const fs::path& file, LeaseOf of) {
+  const auto look = [](const fs::path& path, int flags) {
+    return FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
+  };
+  const auto taken = [](const FileDescriptor& it) {
+    return it.get() >= 0 && flock(it.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  };
+  const FileDescriptor lock = look(file, O_NOFOLLOW);
+  if (taken(lock)) return ReadHolder(lock.get());
+  if (of == LeaseOf::kFile) return std::nullopt;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (!taken(look(folder, O_DIRECTORY))) return std::nullopt;
+  return LeaseHolder{};  // the file that has the name is gone
 }
 
 }  // namespace msrl

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "msrl/core/check.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl {
 
@@ -25,20 +26,31 @@ struct LeaseHolder {
   std::string Describe() const;
 };
 
+// What a lease is of. A folder is locked itself, too, where the file system can do that (NFS
+// cannot): who removes the file in it does not let a second process in.
+enum class LeaseOf { kFile, kFolder };
+
 // Held until it is destroyed or the process ends, however it ends. The file stays.
 class Lease {
  public:
   // LeaseError that begins with `what` and names the holder, if another process has it.
-  Lease(const std::filesystem::path& file, const std::string& what);
-  Lease(Lease&& other) noexcept;
+  Lease(const std::filesystem::path& file, const std::string& what, LeaseOf of);
+  Lease(Lease&&) noexcept = default;
   Lease& operator=(Lease&&) = delete;
-  ~Lease();
+  ~Lease() = default;
+
+  // LeaseError if the file was removed or replaced and the folder is not locked: another process
+  // may hold the lease by now.
+  void RequireHeld() const;
 
   // Who holds the lease of this file now; empty if nobody does.
-  static std::optional<LeaseHolder> HolderOf(const std::filesystem::path& file);
+  static std::optional<LeaseHolder> HolderOf(const std::filesystem::path& file, LeaseOf of);
 
  private:
-  int fd_ = -1;
+  Folder folder_;
+  std::string name_;
+  bool folder_locked_ = false;
+  FileDescriptor file_;
 };
 
 }  // namespace msrl

@@ -10,6 +10,8 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/memory.h"
+#include "msrl/run/manifest.h"
 #include "msrl/run/utc_time.h"
 
 namespace msrl {
@@ -22,6 +24,9 @@ constexpr std::size_t kKeptCheckpoints = 2;
 constexpr const char* kConfigFile = "config.toml";
 constexpr const char* kInitFile = "init.safetensors";
 constexpr const char* kLockFile = "lock";
+constexpr const char* kRunFile = "run.json";
+constexpr const char* kStatusFile = "status.json";
+constexpr const char* kCheckpointFolder = "checkpoints";
 
 std::string CheckpointName(std::int64_t step) {
   std::string digits = std::to_string(step);
@@ -29,25 +34,31 @@ std::string CheckpointName(std::int64_t step) {
   return "step-" + digits + ".safetensors";
 }
 
-RunSpec ReadSpec(const fs::path& path) {
-  const fs::path file = path / "run.json";
+std::string ReadRunFile(const fs::path& path) {
+  const fs::path file = path / kRunFile;
   if (!fs::exists(file)) {
-    throw UserError(StrCat("no run in ", path.string(), ": it has no run.json"));
+    throw UserError(StrCat("no run in ", path.string(), ": it has no ", kRunFile));
   }
-  return RunSpecFromJson(ReadWholeFile(file, 1 << 24), file.string());
+  return ReadWholeFile(file, 1 << 24);
 }
 
 }  // namespace
 
-RunDirectory::RunDirectory(fs::path path, RunSpec spec)
-    : path_(std::move(path)), spec_(std::move(spec)) {}
+RunDirectory::RunDirectory(fs::path path, RunSpec spec, std::vector<CodeRecord> code)
+    : path_(std::move(path)), spec_(std::move(spec)), code_(std::move(code)) {}
+
+RunDirectory RunDirectory::Open(const fs::path& path) {
+  const std::string text = ReadRunFile(path);
+  const std::string source = (path / kRunFile).string();
+  return {path, RunSpecFromJson(text, source), CodeFromJson(text, source)};
+}
 
 std::optional<LeaseHolder> RunDirectory::HolderOf(const fs::path& path) {
-  return Lease::HolderOf(path / kLockFile);
+  return Lease::HolderOf(path / kLockFile, LeaseOf::kFolder);
 }
 
 void RunDirectory::Lock() {
-  lease_.emplace(path_ / kLockFile, path_.string() + " is being run by");
+  lease_.emplace(path_ / kLockFile, path_.string() + " is being run by", LeaseOf::kFolder);
 }
 
 std::string ContentsHash(std::string_view contents) { return Hex(StableHash(contents)); }
@@ -57,7 +68,7 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   MSRL_CHECK_EQ(spec.init, start.init.empty() ? "" : ContentsHash(start.init));
   MSRL_CHECK_EQ(spec.library, start.library.empty() ? "" : ContentsHash(start.library));
   const auto require_none = [&path] {
-    if (!fs::exists(path / "run.json")) return;
+    if (!fs::exists(path / kRunFile)) return;
     throw UserError(
         StrCat(path.string(), " holds a run already; go on with it: resume ", path.string()));
   };
@@ -77,15 +88,15 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   const std::string json = ToJson(spec, registries);
   const std::string toml = ToToml(spec, registries);
   MakeFolder(path);
-  RunDirectory run(path, spec);
+  RunDirectory run(path, spec, {ThisCode(registries, 0)});
   run.Lock();
   require_none();  // another process may have made it meanwhile
   if (!start.init.empty()) WriteFileAtomically(path / kInitFile, start.init);
   if (!start.library.empty()) WriteFileAtomically(path / kStartLibraryFile, start.library);
   WriteFileAtomically(path / kConfigFile, toml);
   // from here on the run can be resumed
-  WriteFileAtomically(path / "run.json", json);
-  MakeFolder(path / "checkpoints");
+  WriteFileAtomically(path / kRunFile, json);
+  Folder(path).Make(kCheckpointFolder);
   return run;
 }
 
@@ -113,23 +124,24 @@ SegmentLibrary RunDirectory::ReadLibrary() const {
 }
 
 RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {
-  RunDirectory run(path, ReadSpec(path));
+  RunDirectory run = Open(path);
   run.Lock();
-  MakeFolder(path / "checkpoints");
-  // temporary files of a process that was killed
-  for (const fs::path& folder : {path, path / "checkpoints"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.path().filename().string().starts_with(".") && entry.is_regular_file()) {
-        fs::remove(entry.path());
-      }
-    }
+  std::vector<std::string> changed = ChangedRecords(path);
+  // the checkpoint says what that would
+  std::erase(changed, kStatusFile);
+  if (!changed.empty()) {
+    throw UserError(StrCat(path.string(), ": ", DescribeChanges(changed),
+                           "; bring back what was there, or remove ", kManifestFile,
+                           " to go on with what is"));
   }
+  // of a process that was killed
+  const Folder folder(path);
+  folder.RemoveTemporaries();
+  folder.Make(kCheckpointFolder).RemoveTemporaries();
   return run;
 }
 
-RunDirectory RunDirectory::OpenForReading(const fs::path& path) {
-  return RunDirectory(path, ReadSpec(path));
-}
+RunDirectory RunDirectory::OpenForReading(const fs::path& path) { return Open(path); }
 
 void RunDirectory::SetSteps(std::int64_t steps, const Registries& registries) {
   const std::vector<fs::path> checkpoints = Checkpoints();
@@ -140,13 +152,27 @@ void RunDirectory::SetSteps(std::int64_t steps, const Registries& registries) {
   RunSpec changed = spec_;
   changed.steps = steps;
   RequireInRange(changed);
+  Folder(path_).Remove(kManifestFile);  // no longer finished
   WriteFileAtomically(path_ / kConfigFile, ToToml(changed, registries));
-  WriteFileAtomically(path_ / "run.json", ToJson(changed, registries));
   spec_ = changed;
+  RewriteRunFile();
+}
+
+void RunDirectory::SetCode(const CodeRecord& code) {
+  if (code_.back().SameCode(code)) return;
+  code_.push_back(code);
+  RewriteRunFile();
+}
+
+void RunDirectory::RewriteRunFile() const {
+  const std::string source = (path_ / kRunFile).string();
+  WriteFileAtomically(source, WithChanges(ReadRunFile(path_), source, spec_.steps, code_));
 }
 
 void RunDirectory::WriteStatus(std::string_view state, std::int64_t step,
                                std::string_view message) const {
+  if (lease_) lease_->RequireHeld();
+  Folder(path_).Remove(kManifestFile);
   nlohmann::ordered_json json;
   json["state"] = state;
   json["step"] = step;
@@ -154,13 +180,20 @@ void RunDirectory::WriteStatus(std::string_view state, std::int64_t step,
   if (!message.empty()) json["message"] = message;
   json["process"] = getpid();
   json["updated"] = UtcNow();
-  WriteFileAtomically(path_ / "status.json",
+  WriteFileAtomically(path_ / kStatusFile,
                       json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void RunDirectory::Finish(std::int64_t step) const {
+  if (fs::exists(path_ / kManifestFile) && ChangedRecords(path_).empty()) return;
+  WriteStatus("finished", step);
+  WriteManifest(Folder(path_));
 }
 
 std::vector<fs::path> RunDirectory::Checkpoints() const {
   std::vector<fs::path> files;
-  const fs::path folder = path_ / "checkpoints";
+  const fs::path folder = path_ / kCheckpointFolder;
+  if (fs::is_symlink(folder)) throw UserError(StrCat(folder.string(), " is a link, not a folder"));
   if (!fs::is_directory(folder)) return files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -175,9 +208,13 @@ void RunDirectory::WriteCheckpoint(std::int64_t step, TensorFileBuilder& content
   contents.SetMetadata("format_version", std::string(kCheckpointVersion));
   contents.SetMetadata("run", Hex(spec_.Fingerprint()));
   contents.SetMetadata("step", std::to_string(step));
-  contents.Write(path_ / "checkpoints" / CheckpointName(step));
-  std::vector<fs::path> files = Checkpoints();
-  for (std::size_t i = 0; i + kKeptCheckpoints < files.size(); ++i) fs::remove(files[i]);
+  if (lease_) lease_->RequireHeld();
+  const Folder folder = Folder(path_).Make(kCheckpointFolder);
+  contents.Write(folder, CheckpointName(step));
+  const std::vector<fs::path> files = Checkpoints();
+  for (std::size_t i = 0; i + kKeptCheckpoints < files.size(); ++i) {
+    folder.Remove(files[i].filename().string());
+  }
 }
 
 std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
@@ -188,9 +225,11 @@ std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     if (!problem.empty()) warn(problem + "; trying the one before");
     try {
-      TensorFile checkpoint = TensorFile::Read(*file);
-      RequireCheckpoint(checkpoint, spec_.Fingerprint());
-      return checkpoint;
+      // by its header first: another file can be of any size
+      RequireCheckpoint(TensorFile::ReadHeader(*file), spec_.Fingerprint());
+      return TensorFile::Read(*file);
+    } catch (const MemoryError&) {
+      throw;  // nothing is wrong with the file
     } catch (const UserError& error) {
       problem = error.what();
     }
@@ -201,7 +240,7 @@ std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
 void RunDirectory::SetAsideAfter(std::int64_t step) const {
   for (const fs::path& file : Checkpoints()) {
     const std::string name = file.filename().string();
-    if (name > CheckpointName(step)) fs::rename(file, file.parent_path() / ("damaged-" + name));
+    if (name > CheckpointName(step)) Folder(file.parent_path()).Rename(name, "damaged-" + name);
   }
 }
 

@@ -34,7 +34,8 @@ class RunDirectory {
   // anything else.
   static RunDirectory Create(const std::filesystem::path& path, const RunSpec& spec,
                              const Registries& registries, const RunStart& start = {});
-  // UserError if there is no run in it, LeaseError if another process is running it.
+  // UserError if there is no run in it, if it is finished and its records were changed since, or if
+  // a part of it that is written is a link; LeaseError if another process is running it.
   static RunDirectory OpenForWriting(const std::filesystem::path& path);
   static RunDirectory OpenForReading(const std::filesystem::path& path);
 
@@ -50,13 +51,20 @@ class RunDirectory {
   // A longer (or shorter) budget, written down.
   void SetSteps(std::int64_t steps, const Registries& registries);
 
+  // All code that made the run, in the order of its steps.
+  const std::vector<CodeRecord>& code() const { return code_; }
+  // Adds this one to run.json if it is another than the last.
+  void SetCode(const CodeRecord& code);
+
   // What `init` was at creation. UserError if it is gone or changed.
   Artefact ReadInit() const;
   // The same of `library`.
   SegmentLibrary ReadLibrary() const;
 
-  // status.json: "running", "finished", "interrupted" or "failed".
+  // status.json: "running", "interrupted" or "failed". LeaseError if the lock was taken away.
   void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;
+  // "finished", and the manifest of all records. Nothing is written if they are there and right.
+  void Finish(std::int64_t step) const;
 
   // Writes checkpoints/step-<step>.safetensors, then removes all but the newest two.
   void WriteCheckpoint(std::int64_t step, TensorFileBuilder& contents) const;
@@ -69,13 +77,16 @@ class RunDirectory {
   void SetAsideAfter(std::int64_t step) const;
 
  private:
-  RunDirectory(std::filesystem::path path, RunSpec spec);
+  RunDirectory(std::filesystem::path path, RunSpec spec, std::vector<CodeRecord> code);
+  static RunDirectory Open(const std::filesystem::path& path);
   void Lock();
+  void RewriteRunFile() const;
   std::string ReadStart(const char* file, std::uintmax_t most, const std::string& hash) const;
   std::vector<std::filesystem::path> Checkpoints() const;  // oldest first
 
   std::filesystem::path path_;
   RunSpec spec_;
+  std::vector<CodeRecord> code_;
   std::optional<Lease> lease_;  // of those that write
 };
 

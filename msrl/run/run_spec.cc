@@ -5,6 +5,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
+#include "msrl/files/json_text.h"
 #include "msrl/run/json_fields.h"
 
 namespace msrl {
@@ -140,6 +141,7 @@ std::string ToJson(const RunSpec& spec, const Registries& registries) {
   json["msrl_version"] = BuildVersion();
   json["commit"] = BuildCommit();
   json["compiler"] = __VERSION__;
+  json["made_by"] = ToJsonValue<Json>(std::vector{ThisCode(registries, 0)});
   json["env"] = {{"id", spec.env},
                  {"settings", SettingsObject(spec.env_settings)},
                  {"spec", SpecObject(env->spec())}};
@@ -148,13 +150,15 @@ std::string ToJson(const RunSpec& spec, const Registries& registries) {
                    {"parameters", agent->parameter_count()},
                    {"lift", LiftKindName(agent->lift_kind())},
                    {"lift_id", CompactLift(agent->lift_kind())->id().ToString()}};
-  for (const ConfigField& field : ListFields(spec)) json[field.key] = Json::parse(field.value);
+  for (const ConfigField& field : ListFields(spec)) {
+    json[field.key] = ParseJson<Json>(field.value, field.key);
+  }
   return json.dump(2) + "\n";
 }
 
 RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
   return Strictly<Json>(source, [&] {
-    const Json json = Json::parse(text);
+    const auto json = ParseJson<Json>(text, source);
     RequireFormat(json, "msrl-run", kFormatVersion, "a run's", source);
     RunSpec spec;
     spec.env = json.at("env").at("id").get<std::string>();
@@ -175,6 +179,67 @@ RunSpec RunSpecFromJson(std::string_view text, std::string_view source) {
       throw UserError(StrCat(source, ": eval_every and eval_episodes must be at least 1"));
     }
     return spec;
+  });
+}
+
+std::string CodeRecord::Describe() const {
+  return StrCat("msrl ", version, " (", commit, mujoco.empty() ? "" : ", MuJoCo " + mujoco, ")");
+}
+
+bool CodeRecord::SameCode(const CodeRecord& other) const {
+  // runs from before it was written down do not name a MuJoCo
+  const bool same_mujoco = mujoco.empty() || other.mujoco.empty() || mujoco == other.mujoco;
+  return version == other.version && commit == other.commit && same_mujoco;
+}
+
+namespace {
+
+std::string Distinct(const std::vector<CodeRecord>& code, std::string CodeRecord::*member) {
+  std::vector<std::string> seen;
+  std::string joined;
+  for (const CodeRecord& record : code) {
+    const std::string& text = record.*member;
+    if (std::ranges::find(seen, text) != seen.end()) continue;
+    joined += (seen.empty() ? "" : "+") + text;
+    seen.push_back(text);
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::string VersionsOf(const std::vector<CodeRecord>& code) {
+  return Distinct(code, &CodeRecord::version);
+}
+std::string CommitsOf(const std::vector<CodeRecord>& code) {
+  return Distinct(code, &CodeRecord::commit);
+}
+
+CodeRecord ThisCode(const Registries& registries, std::int64_t from_step) {
+  return {std::string(BuildVersion()), std::string(BuildCommit()), registries.mujoco, from_step};
+}
+
+std::vector<CodeRecord> CodeFromJson(std::string_view text, std::string_view source) {
+  return Strictly<Json>(source, [&] {
+    const auto json = ParseJson<Json>(text, source);
+    std::vector<CodeRecord> code;
+    if (json.contains("made_by")) FromJsonValue(json.at("made_by"), code);
+    if (!code.empty()) return code;
+    // from before there was a list
+    CodeRecord& only = code.emplace_back();
+    json.at("msrl_version").get_to(only.version);
+    json.at("commit").get_to(only.commit);
+    return code;
+  });
+}
+
+std::string WithChanges(std::string_view text, std::string_view source, std::int64_t steps,
+                        const std::vector<CodeRecord>& code) {
+  return Strictly<Json>(source, [&] {
+    auto json = ParseJson<Json>(text, source);
+    json["steps"] = steps;
+    json["made_by"] = ToJsonValue<Json>(code);
+    return json.dump(2) + "\n";
   });
 }
 

@@ -47,6 +47,31 @@ struct RunSpec {
   std::uint64_t Fingerprint() const;
 };
 
+// The code that a run was made with from a step on.
+struct CodeRecord {
+  std::string version;
+  std::string commit;
+  std::string mujoco;  // empty if unknown, or if the program has none
+  std::int64_t from_step = 0;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("msrl_version", version);
+    visit("commit", commit);
+    visit("mujoco", mujoco);
+    visit("from_step", from_step);
+  }
+
+  // "msrl 0.1.0 (1234567890ab, MuJoCo 3.1.6)".
+  std::string Describe() const;
+  bool SameCode(const CodeRecord& other) const;
+};
+// The distinct ones of them, joined by '+'.
+std::string VersionsOf(const std::vector<CodeRecord>& code);
+std::string CommitsOf(const std::vector<CodeRecord>& code);
+// This build, from this step on.
+CodeRecord ThisCode(const Registries& registries, std::int64_t from_step);
+
 struct EvaluationSchedule {
   std::int64_t every = 0;
   int episodes = 0;
@@ -71,6 +96,11 @@ std::string ToToml(const RunSpec& spec, const Registries& registries);
 std::string ToJson(const RunSpec& spec, const Registries& registries);
 // The spec in it; UserError that names `source`.
 RunSpec RunSpecFromJson(std::string_view text, std::string_view source);
+// All code that made the run, in the order of its steps; never empty.
+std::vector<CodeRecord> CodeFromJson(std::string_view text, std::string_view source);
+// The same contents with another budget and list of code: what the run was is not told anew.
+std::string WithChanges(std::string_view text, std::string_view source, std::int64_t steps,
+                        const std::vector<CodeRecord>& code);
 
 // Of this build: "0.1.0", and a commit or kUnknownCommit.
 inline constexpr std::string_view kUnknownCommit = "unknown";

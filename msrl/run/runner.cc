@@ -11,7 +11,6 @@ namespace {
 
 enum Mean : std::size_t { kReturn, kLength, kSuccess };
 
-constexpr int kMostEvaluationEnvs = 16;
 constexpr double kPaceSeconds = 20.0;  // after which a pace counts a third
 
 double SecondsSince(std::chrono::steady_clock::time_point time) {
@@ -32,9 +31,7 @@ std::unique_ptr<Agent> MakeAgentOf(const RunDirectory& directory, const EnvSpec&
 
 class ScalarSink : public MetricSink {
  public:
-  void Add(std::string_view name, double value) override {
-    scalars.emplace_back(std::string(name), value);
-  }
+  void Add(std::string_view name, double value) override { scalars.emplace_back(name, value); }
   Scalars scalars;
 };
 
@@ -44,12 +41,18 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
     : directory_(directory),
       spec_(directory.spec()),
       options_(std::move(options)),
+      code_(ThisCode(registries, 0)),
       envs_(MakeEnvs(spec_, registries, 1)),
-      eval_envs_(MakeEvaluationEnvs(spec_, registries, spec_.eval_episodes)),
+      eval_envs_(
+          MakeEnvs(spec_, registries, std::min(spec_.eval_episodes, options_.evaluation_envs))),
       agent_(MakeAgentOf(directory, envs_.spec(), registries)),
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
       means_({"train/return", "train/length", "train/success"}) {
+  if (agent_->wants_simulator()) {
+    simulator_ = std::make_unique<Simulator>(registries.envs.Make(spec_.env, spec_.env_settings));
+    training_.Lend(0, *simulator_);
+  }
   const std::optional<TensorFile> checkpoint = directory_.ReadNewestCheckpoint(options_.on_warning);
   if (checkpoint) {
     Load(*checkpoint);
@@ -72,6 +75,7 @@ void Runner::Visit(const Archive& root) {
   state.Random("resets", resets_);
   means_.Visit(state.Child("means"));
   training_.Visit(0, state);
+  if (simulator_) simulator_->Visit(state.Child("simulator"));
   agent_->Visit(root.Child("agent"));
   LogSizes log;
   if (!state.loading()) log = log_->Sync();
@@ -99,18 +103,29 @@ void Runner::Checkpoint() {
 RunOutcome Runner::Run() {
   // the last evaluation belongs to the budget: without it the run was stopped there
   if (step_ >= spec_.steps && !EvaluationDue()) {
-    directory_.WriteStatus("finished", step_);
+    directory_.Finish(step_);
     return RunOutcome::kAlreadyFinished;
   }
   start_ = checkpoint_time_ = progress_time_ = std::chrono::steady_clock::now();
   first_step_ = paced_step_ = step_;
+  if (const CodeRecord& last = directory_.code().back(); !last.SameCode(code_)) {
+    options_.on_warning(StrCat(directory_.path().string(), " was made by ", last.Describe(),
+                               " up to step ", step_, ", it goes on with ", code_.Describe(),
+                               "; run.json says so"));
+    code_.from_step = step_;
+    directory_.SetCode(code_);
+  }
   directory_.WriteStatus("running", step_);
   log_->Started(step_);
   try {
     const RunOutcome outcome = Loop();
     LogSpeed();
     if (last_checkpoint_ != step_ || outcome == RunOutcome::kFinished) Checkpoint();
-    directory_.WriteStatus(outcome == RunOutcome::kFinished ? "finished" : "interrupted", step_);
+    if (outcome == RunOutcome::kFinished) {
+      directory_.Finish(step_);
+    } else {
+      directory_.WriteStatus("interrupted", step_);
+    }
     return outcome;
   } catch (const RunError& error) {
     const std::string message = StrCat("step ", step_, ": ", error.what());
@@ -161,6 +176,7 @@ void Runner::Learn(const PlayedStep& step) {
 void Runner::LogMetrics() {
   ScalarSink sink;
   sink.Add("train/episodes", static_cast<double>(episodes_));
+  if (simulator_) sink.Add("train/simulator_steps", static_cast<double>(simulator_->steps()));
   means_.Drain(sink);
   agent_->DrainMetrics(sink);
   log_->Metrics(step_, sink.scalars);

@@ -28,6 +28,8 @@ struct RunProgress {
   std::optional<double> last_eval_return;  // mean
 };
 
+inline constexpr int kMostEvaluationEnvs = 16;
+
 // How a run is carried out: nothing here changes its results.
 struct RunOptions {
   std::int64_t checkpoint_steps = 0;  // 0: by time alone
@@ -39,6 +41,8 @@ struct RunOptions {
   std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   // Asked at every step, also in evaluations.
   std::function<bool()> stop;
+  // At most so many episodes of an evaluation in lockstep, each in an environment of its own.
+  int evaluation_envs = kMostEvaluationEnvs;
 };
 
 enum class RunOutcome { kFinished, kAlreadyFinished, kInterrupted };
@@ -78,10 +82,12 @@ class Runner {
   RunDirectory& directory_;
   const RunSpec spec_;
   RunOptions options_;
-  BatchEnv envs_;  // of training: one
+  CodeRecord code_;  // this program
+  BatchEnv envs_;    // of training: one
   BatchEnv eval_envs_;
   std::unique_ptr<Agent> agent_;
   Lockstep training_;
+  std::unique_ptr<Simulator> simulator_;  // null: the agent wants none
   Rng resets_;
   MetricMeans means_;
   std::unique_ptr<MetricsLog> log_;

@@ -16,13 +16,16 @@
 #include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/memory/replay.h"
+#include "msrl/run/manifest.h"
 #include "msrl/testing/config_fields.h"
+#include "msrl/testing/slurp.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::msrl::testing::Slurp;
 using ::msrl::testing::UserErrorText;
 
 // A learner with all that a real one has: parameters, a replay with matrices, its own stream,
@@ -162,17 +165,10 @@ class LinearAgent : public Agent {
 };
 
 Registries TestRegistries() {
-  Registries registries{BuiltinEnvs(), BuiltinAgents()};
+  Registries registries{BuiltinEnvs(), BuiltinAgents(), PretrainerRegistry()};
   registries.agents.Add(
       MakeAgentEntry<LinearAgent, LinearConfig>("linear", "for tests", true, true));
   return registries;
-}
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 void Spill(const fs::path& path, const std::string& bytes) {
@@ -282,6 +278,153 @@ TEST_F(RunnerTest, WritesARunThatOthersCanRead) {
   EXPECT_EQ(Checkpoints("a").size(), 1u);
 }
 
+// A run directory from a stranger: whatever is a link is refused, and what it points to stays.
+TEST_F(RunnerTest, NothingIsWrittenThroughLinks) {
+  Create("good", Spec("four-rooms-sparse", 1, 300));
+  std::int64_t left = 150;
+  ASSERT_EQ(Continue("good", [&left] { return --left < 0; }), RunOutcome::kInterrupted);
+  const fs::path outside = folder_ / "outside";
+  for (const char* name : {"lock", "metrics.jsonl", "evals.jsonl", "timing.jsonl", "status.json",
+                           "events.out.tfevents.0.msrl"}) {
+    const fs::path run = folder_ / StrCat("bad-", name);
+    fs::copy(folder_ / "good", run, fs::copy_options::recursive);
+    const std::string precious = Slurp(run / name) + std::string(10'000, 'p');
+    fs::remove(run / name);
+    Spill(outside, precious);
+    fs::create_symlink(outside, run / name);
+    EXPECT_EQ(UserErrorText([&] { Continue(run.filename()); }),
+              StrCat("cannot write ", (run / name).string(), ": it is a link"));
+    EXPECT_EQ(Slurp(outside), precious) << name;
+    EXPECT_TRUE(fs::is_symlink(run / name));
+    fs::remove(outside);
+  }
+  const fs::path run = folder_ / "bad-folder";
+  fs::copy(folder_ / "good", run, fs::copy_options::recursive);
+  fs::rename(run / "checkpoints", outside);
+  Spill(outside / ".msrl-tmp-1-1", "theirs");
+  const auto files = std::distance(fs::directory_iterator(outside), {});
+  fs::create_symlink(outside, run / "checkpoints");
+  EXPECT_EQ(UserErrorText([&] { Continue("bad-folder"); }),
+            StrCat("cannot write into ", (run / "checkpoints").string(), ": it is a link"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(outside), {}), files);
+  EXPECT_THROW(RunDirectory::OpenForReading(run).ReadNewestCheckpoint({}), UserError);
+}
+
+TEST_F(RunnerTest, FilesOfTheUserStay) {
+  Create("a", Spec("four-rooms-sparse", 1, 300));
+  Spill(folder_ / "a" / ".gitignore", "checkpoints");
+  Spill(folder_ / "a" / "checkpoints" / ".nfs0001", "x");
+  Spill(folder_ / "a" / ".msrl-tmp-1-1", "of a killed process");
+  Spill(folder_ / "a" / "checkpoints" / ".msrl-tmp-1-2", "of a killed process");
+  ASSERT_EQ(Continue("a"), RunOutcome::kFinished);
+  EXPECT_EQ(Slurp(folder_ / "a" / ".gitignore"), "checkpoints");
+  EXPECT_EQ(Slurp(folder_ / "a" / "checkpoints" / ".nfs0001"), "x");
+  EXPECT_FALSE(fs::exists(folder_ / "a" / ".msrl-tmp-1-1"));
+  EXPECT_FALSE(fs::exists(folder_ / "a" / "checkpoints" / ".msrl-tmp-1-2"));
+}
+
+TEST_F(RunnerTest, AllCodeThatMadeItIsListed) {
+  using Json = nlohmann::ordered_json;
+  const fs::path file = folder_ / "a" / "run.json";
+  const auto change = [&file](const auto& edit) {
+    auto json = Json::parse(Slurp(file));
+    edit(json);
+    Spill(file, json.dump(2) + "\n");
+  };
+  Create("a", Spec("four-rooms-sparse", 1, 300));
+  const auto made = Json::parse(Slurp(file)).at("made_by");
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].at("commit"), BuildCommit());
+  EXPECT_EQ(made[0].at("from_step"), 0);
+  // the same code: nothing is said
+  std::int64_t left = 150;
+  ASSERT_EQ(Continue("a", [&left] { return --left < 0; }), RunOutcome::kInterrupted);
+  const std::string same = Slurp(file);
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_EQ(Json::parse(same).at("made_by"), made);
+  // another one began it
+  change([](Json& json) {
+    json["commit"] = json["made_by"][0]["commit"] = "0123456789ab";
+    json["env"]["spec"]["random_return"] = {{"value", -7.0}, {"origin", "of then"}};
+  });
+  ASSERT_EQ(Continue("a"), RunOutcome::kFinished);
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("was made by msrl"), std::string::npos) << warnings_[0];
+  EXPECT_NE(warnings_[0].find("0123456789ab"), std::string::npos) << warnings_[0];
+  const auto mixed = Json::parse(Slurp(file));
+  EXPECT_EQ(mixed.at("commit"), "0123456789ab");
+  EXPECT_EQ(mixed.at("env").at("spec").at("random_return").at("value"), -7.0);
+  ASSERT_EQ(mixed.at("made_by").size(), 2U);
+  EXPECT_EQ(mixed.at("made_by")[1].at("commit"), BuildCommit());
+  EXPECT_GT(mixed.at("made_by")[1].at("from_step"), 0);
+  // a longer budget tells nothing anew
+  {
+    RunDirectory directory = RunDirectory::OpenForWriting(folder_ / "a");
+    directory.SetSteps(400, TestRegistries());
+  }
+  auto expected = mixed;
+  expected["steps"] = 400;
+  EXPECT_EQ(Json::parse(Slurp(file)), expected);
+  // from before there was a list
+  change([](Json& json) { json.erase("made_by"); });
+  const RunDirectory old = RunDirectory::OpenForReading(folder_ / "a");
+  ASSERT_EQ(old.code().size(), 1U);
+  EXPECT_EQ(old.code()[0].commit, "0123456789ab");
+}
+
+TEST_F(RunnerTest, ChangesByHandAreNoticed) {
+  Create("a", Spec("four-rooms-sparse", 1, 300));
+  const fs::path run = folder_ / "a";
+  EXPECT_TRUE(ChangedRecords(run).empty());
+  ASSERT_EQ(Continue("a"), RunOutcome::kFinished);
+  ASSERT_TRUE(fs::exists(run / kManifestFile));
+  EXPECT_TRUE(ChangedRecords(run).empty());
+  Rng rng(1, "flips");
+  for (const char* name :
+       {"run.json", "config.toml", "status.json", "evals.jsonl", "metrics.jsonl", "timing.jsonl"}) {
+    const std::string good = Slurp(run / name);
+    for (int k = 0; k < 50; ++k) {
+      std::string bad = good;
+      const auto bit = static_cast<std::size_t>(rng.Index(8 * std::ssize(good)));
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+      Spill(run / name, bad);
+      EXPECT_EQ(ChangedRecords(run), std::vector<std::string>{name});
+    }
+    if (std::string_view(name) != "status.json") {
+      Spill(run / name, good + "\n");
+      EXPECT_NE(UserErrorText([&] {
+                  Continue("a");
+                }).find(StrCat("changed after the run had finished: ", name, " (")),
+                std::string::npos);
+    }
+    fs::remove(run / name);
+    EXPECT_EQ(ChangedRecords(run), std::vector<std::string>{name});
+    Spill(run / name, good);
+    EXPECT_TRUE(ChangedRecords(run).empty());
+  }
+  // finished again: not a byte is written
+  const std::string status = Slurp(run / "status.json"), manifest = Slurp(run / kManifestFile);
+  EXPECT_EQ(Continue("a"), RunOutcome::kAlreadyFinished);
+  EXPECT_EQ(Slurp(run / "status.json"), status);
+  EXPECT_EQ(Slurp(run / kManifestFile), manifest);
+  // what the checkpoint knows better is written anew
+  Spill(run / "status.json", "half a st");
+  EXPECT_EQ(Continue("a"), RunOutcome::kAlreadyFinished);
+  EXPECT_EQ(Status("a"), "finished");
+  EXPECT_TRUE(ChangedRecords(run).empty());
+  // killed right before the manifest
+  fs::remove(run / kManifestFile);
+  EXPECT_EQ(Continue("a"), RunOutcome::kAlreadyFinished);
+  EXPECT_TRUE(fs::exists(run / kManifestFile));
+  EXPECT_TRUE(ChangedRecords(run).empty());
+  // and with a longer budget it is no longer finished
+  RunDirectory::OpenForWriting(run).SetSteps(400, TestRegistries());
+  EXPECT_FALSE(fs::exists(run / kManifestFile));
+  EXPECT_EQ(Continue("a"), RunOutcome::kFinished);
+  EXPECT_NE(Slurp(run / kManifestFile), manifest);
+  EXPECT_TRUE(ChangedRecords(run).empty());
+}
+
 TEST_F(RunnerTest, EqualSeedsEqualFilesOtherSeedsOtherFiles) {
   Create("a", Spec("graph-motif", 1, 400));
   Create("b", Spec("graph-motif", 1, 400));
@@ -289,6 +432,30 @@ TEST_F(RunnerTest, EqualSeedsEqualFilesOtherSeedsOtherFiles) {
   for (const char* name : {"a", "b", "c"}) Continue(name);
   ExpectSameResults("a", "b");
   EXPECT_NE(Slurp(folder_ / "a" / "metrics.jsonl"), Slurp(folder_ / "c" / "metrics.jsonl"));
+}
+
+TEST_F(RunnerTest, EvaluationIsTheSameInFewerEnvironments) {
+  int made = 0;
+  for (const int envs : {kMostEvaluationEnvs, 1}) {
+    const std::string name = std::to_string(envs);
+    RunSpec spec = Spec("four-rooms-dense", 1, 300);
+    spec.eval_episodes = 3;
+    Create(name, spec);
+    Registries registries = TestRegistries();
+    EnvEntry counted = registries.envs.Find(spec.env);
+    counted.make = [&made, make = counted.make](std::span<const std::string> options) {
+      ++made;
+      return make(options);
+    };
+    registries.envs = EnvRegistry({counted});
+    RunDirectory directory = RunDirectory::OpenForWriting(folder_ / name);
+    RunOptions options;
+    options.evaluation_envs = envs;
+    made = 0;
+    EXPECT_EQ(Runner(directory, registries, options).Run(), RunOutcome::kFinished);
+    EXPECT_EQ(made, 1 + std::min(envs, 3));
+  }
+  ExpectSameResults("16", "1");
 }
 
 TEST_F(RunnerTest, InterruptedAnywhereItEndsTheSame) {
@@ -391,6 +558,35 @@ TEST_F(RunnerTest, AStartThatWasKilledIsRepeatedWhole) {
   EXPECT_EQ(Slurp(folder_ / "foreign" / "config.toml"), "somebody else's");
 }
 
+TEST_F(RunnerTest, TriesInASimulatorAreCounted) {
+  RunSpec spec = Spec("four-rooms-sparse", 3, 420);
+  spec.agent = "msrl";
+  spec.agent_settings = BuiltinAgents().Find("msrl").quick;
+  spec.agent_settings.insert(spec.agent_settings.end(), {"plan=library", "simulation_check=2"});
+  Create("whole", spec);
+  ASSERT_EQ(Continue("whole"), RunOutcome::kFinished);
+  std::istringstream metrics(Slurp(folder_ / "whole" / "metrics.jsonl"));
+  std::vector<double> tries;
+  for (std::string line; std::getline(metrics, line);) {
+    tries.push_back(nlohmann::json::parse(line).at("train/simulator_steps"));
+  }
+  ASSERT_EQ(tries.size(), 6u);
+  EXPECT_TRUE(std::is_sorted(tries.begin(), tries.end()));
+  EXPECT_GT(tries.back(), tries.front());
+  EXPECT_LE(tries.back(), 2.0 * 420);
+
+  Create("parts", spec);
+  int asked = 0;
+  ASSERT_EQ(Continue("parts", [&] { return ++asked == 250; }), RunOutcome::kInterrupted);
+  ASSERT_EQ(Continue("parts"), RunOutcome::kFinished);
+  ExpectSameResults("whole", "parts");
+
+  spec.agent_settings.back() = "simulation_check=0";
+  Create("off", spec);
+  ASSERT_EQ(Continue("off"), RunOutcome::kFinished);
+  EXPECT_EQ(Slurp(folder_ / "off" / "metrics.jsonl").find("simulator"), std::string::npos);
+}
+
 TEST_F(RunnerTest, ALongerBudgetGoesOn) {
   Create("whole", Spec("graph-motif", 3, 1200));
   Continue("whole");
@@ -416,10 +612,10 @@ TEST_F(RunnerTest, LinesAfterTheCheckpointAreCut) {
        {"metrics.jsonl", "evals.jsonl", "events.out.tfevents.0.msrl", "timing.jsonl"}) {
     std::ofstream(folder_ / "killed" / file, std::ios::app) << "{\"step\": 99999, \"half a li";
   }
-  Spill(folder_ / "killed" / "checkpoints" / ".step-1.safetensors.Ab3xY1", "half a file");
+  Spill(folder_ / "killed" / "checkpoints" / ".msrl-tmp-7-1", "half a file");
   Continue("killed");
   ExpectSameResults("whole", "killed");
-  EXPECT_FALSE(fs::exists(folder_ / "killed" / "checkpoints" / ".step-1.safetensors.Ab3xY1"));
+  EXPECT_FALSE(fs::exists(folder_ / "killed" / "checkpoints" / ".msrl-tmp-7-1"));
   std::istringstream timing(Slurp(folder_ / "killed" / "timing.jsonl"));
   for (std::string line; std::getline(timing, line);) {
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;

@@ -2,7 +2,13 @@
 #ifndef MSRL_RUN_START_FROM_H_
 #define MSRL_RUN_START_FROM_H_
 
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
 #include "msrl/artefacts/artefact.h"
+#include "msrl/memory/segment_library.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl {
@@ -16,6 +22,14 @@ void SetFor(const ArtefactHeader& header, bool unaligned, const Registries& regi
 // UserError here, before the run exists.
 void StartFrom(const Artefact& artefact, bool unaligned, const Registries& registries,
                RunSpec& spec);
+
+// The segment library in a file, or that of a run's newest checkpoint. UserError if there is none;
+// warns of checkpoints that had to be passed over.
+SegmentLibrary ReadSegments(const std::filesystem::path& place,
+                            const std::function<void(const std::string&)>& warn);
+// The same as the contents of its file.
+std::string SegmentsFile(const std::filesystem::path& place,
+                         const std::function<void(const std::string&)>& warn);
 
 // Makes `spec` start with the segments of a library, given as the contents of its file. All that
 // can be wrong with it is a UserError here, before the run exists.

@@ -128,10 +128,36 @@ void RequireValid(const CollectOptions& options, const EnvRegistry& envs,
       throw UserError(StrCat("source '", source, "' is named twice"));
     }
   }
+  for (const std::string& setting : options.settings) {
+    const std::string family = setting.substr(0, setting.find('.'));
+    if (family == setting || std::find(sources.begin(), sources.end(), family) == sources.end()) {
+      throw UserError(StrCat("'", setting, "' does not begin with a source and a point",
+                             DidYouMean(family, sources)));
+    }
+    const std::string_view key = std::string_view(setting).substr(family.size() + 1);
+    if (key.starts_with("split=") || key.starts_with("dead_slots=")) {
+      throw UserError(StrCat("'", setting, "': this is set by collect itself, for all sources"));
+    }
+  }
+  if (!options.settings.empty() && Wanted(options, ValueTarget::kCritic)) {
+    throw UserError(
+        "agents of the target 'critic' learn in the sources as they are: it can't be had with "
+        "settings");
+  }
   if (options.targets.empty()) {
     throw UserError(
         "setting 'targets' must name at least one of mc, expert, fitted, critic, regression");
   }
+}
+
+std::unique_ptr<Env> MakeSource(const CollectOptions& options, const EnvRegistry& registry,
+                                const std::string& source) {
+  std::vector<std::string> all{StrCat("split=", EnumName(options.split)),
+                               StrCat("dead_slots=", options.dead_slots)};
+  for (const std::string& setting : options.settings) {
+    if (setting.starts_with(source + ".")) all.push_back(setting.substr(source.size() + 1));
+  }
+  return registry.Make(source, all);
 }
 
 }  // namespace
@@ -171,9 +197,8 @@ EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
       options.sources.empty() ? SourceFamilies(registry) : options.sources;
   RequireValid(options, registry, sources);
   const std::string split(EnumName(options.split));
-  const std::string env_options[] = {"split=" + split, StrCat("dead_slots=", options.dead_slots)};
   std::vector<std::unique_ptr<Env>> envs;
-  for (const std::string& source : sources) envs.push_back(registry.Make(source, env_options));
+  for (const std::string& source : sources) envs.push_back(MakeSource(options, registry, source));
 
   EpisodeFile file;
   file.lift_id = CompactLift()->id().ToString();
@@ -187,6 +212,10 @@ EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& registry,
                      {"dead_slots", StrCat(options.dead_slots)}};
   if (options.behaviour != BehaviourMix::kSkills) {
     file.attributes["behaviour"] = EnumName(options.behaviour);
+  }
+  for (const std::string& setting : options.settings) {
+    std::string& all = file.attributes["settings"];
+    all += (all.empty() ? "" : ",") + setting;
   }
   const Parts parts(options);
   parts.Read(file, options.episodes);

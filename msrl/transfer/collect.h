@@ -34,6 +34,7 @@ struct CollectOptions {
   int critic_steps = 20'000;
   double dead_slots = 0.25;
   BehaviourMix behaviour = BehaviourMix::kSkills;
+  std::vector<std::string> settings = {};
   // A folder for what is played so far, so that a killed collection goes on; empty: none. It may
   // be removed once Collect has returned.
   std::filesystem::path work = {};
@@ -54,6 +55,7 @@ struct CollectOptions {
     visit("behaviour", behaviour,
           "skills from worst to best, or switching between them within episodes, which does not "
           "give goals away");
+    visit("settings", settings, "options of the sources, as FAMILY.KEY=VALUE");
   }
 
   // 16 digits: equal if the contents will be.

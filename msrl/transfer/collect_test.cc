@@ -42,6 +42,21 @@ TEST(Collect, IsDecidedByItsOptions) {
   EXPECT_EQ(file.ContentHash(), more.ContentHash());
 }
 
+TEST(Collect, SourcesHaveSettings) {
+  CollectOptions options = Small();
+  options.sources = {"point-rooms", "micro-grid"};
+  options.settings = {"point-rooms.layout=corridor", "point-rooms.detour=true"};
+  const EpisodeFile file = Collect(options, BuiltinEnvs(), BuiltinAgents());
+  EXPECT_EQ(file.attributes.at("settings"), "point-rooms.layout=corridor,point-rooms.detour=true");
+  for (const StoredEpisode& episode : file.episodes) {
+    EXPECT_EQ(episode.instance.find("corridor") != std::string::npos, episode.env == "point-rooms")
+        << episode.instance;
+  }
+  CollectOptions plain = options;
+  plain.settings.clear();
+  EXPECT_NE(plain.Fingerprint(), options.Fingerprint());
+}
+
 TEST(Collect, GoesOnWhereItWasStopped) {
   const auto work =
       std::filesystem::path(::testing::TempDir()) / StrCat("collect_test_work_", getpid());
@@ -156,6 +171,22 @@ TEST(Collect, Mistakes) {
   EXPECT_NE(error([](CollectOptions& o) { o.targets.clear(); }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.episodes = 0; }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.dead_slots = 2.0; }), "no error");
+  EXPECT_NE(error([](CollectOptions& o) { o.settings = {"point-rooms"}; }), "no error");
+  EXPECT_EQ(error([](CollectOptions& o) { o.settings = {"point-room.detour=true"}; }),
+            "'point-room.detour=true' does not begin with a source and a point; did you mean "
+            "'point-rooms'?");
+  EXPECT_NE(
+      error([](CollectOptions& o) { o.settings = {"point-rooms.detuor=true"}; }).find("detour"),
+      std::string::npos);
+  EXPECT_NE(error([](CollectOptions& o) {
+              o.settings = {"point-rooms.split=held-out"};
+            }).find("is set by collect itself"),
+            std::string::npos);
+  EXPECT_NE(error([](CollectOptions& o) {
+              o.settings = {"point-rooms.detour=true"};
+              o.targets = {ValueTarget::kCritic};
+            }).find("critic"),
+            std::string::npos);
 }
 
 }  // namespace

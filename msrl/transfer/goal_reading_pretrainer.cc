@@ -29,7 +29,7 @@ constexpr LengthColumn kColumns[] = {{"r2", "R2", 0},
                                      {"r2_41", "41 steps", 41}};
 
 // Whether the episode has such a goal, and shows it.
-bool Teaches(const StoredEpisode& episode, HiddenGoal goal) {
+bool Teaches(const StoredEpisode& episode, const GoalReadingConfig& config) {
   const auto fact = [&episode](const char* name, double otherwise) {
     const auto found = episode.facts.find(name);
     return found == episode.facts.end() ? otherwise : found->second;
@@ -38,7 +38,9 @@ bool Teaches(const StoredEpisode& episode, HiddenGoal goal) {
       .style = static_cast<RewardStyle>(std::clamp(static_cast<int>(fact("style", 0.0)), 0, 5))};
   const auto mask = static_cast<unsigned>(fact("slot_mask", 255.0));
   const bool shown = (mask >> 2 & 3u) == 3u;
-  return shown && rule.HasGoal() == (goal == HiddenGoal::kPlace);
+  if (config.goal == HiddenGoal::kVelocity) return shown && !rule.HasGoal();
+  return shown && rule.HasGoal() &&
+         (config.rewards == ReadingRewards::kAll || rule.style == RewardStyle::kDistance);
 }
 
 ReadingSet MakeReadingSet(const EpisodeFile& file, const GoalReadingConfig& config,
@@ -52,7 +54,7 @@ ReadingSet MakeReadingSet(const EpisodeFile& file, const GoalReadingConfig& conf
   std::vector<const StoredEpisode*> episodes;
   ReadingSet set;
   for (const StoredEpisode& episode : file.episodes) {
-    if (!Teaches(episode, config.goal)) continue;
+    if (!Teaches(episode, config)) continue;
     episodes.push_back(&episode);
     if (std::find(set.sources.begin(), set.sources.end(), episode.env) == set.sources.end()) {
       set.sources.push_back(episode.env);
@@ -153,10 +155,7 @@ class Training : public Pretraining {
     reading_.Silence(std::move(active));
     if (config.control == ReadingControl::kShuffled) {
       Rng shuffle(job.seed, "shuffle");
-      for (std::size_t i = answers_.size(); i > 1; --i) {
-        std::swap(answers_[i - 1],
-                  answers_[static_cast<std::size_t>(shuffle.Index(static_cast<Index>(i)))]);
-      }
+      Shuffle(shuffle, answers_);
     }
   }
 
@@ -174,8 +173,13 @@ class Training : public Pretraining {
       const Eigen::Map<const Eigen::ArrayXXf> z(noise_.data(), batch_.rows(), batch_.cols());
       batch_.array() *= 1.0F + static_cast<float>(config_.feature_noise) * z;
     }
-    d_out_ =
-        (reading_.Forward(batch_, tape_) - wanted_) * (2.0F / static_cast<float>(config_.batch));
+    d_out_ = reading_.Forward(batch_, tape_) - wanted_;
+    const auto unit = static_cast<float>(config_.error_unit * config_.error_unit);
+    for (int k = 0; k < config_.batch; ++k) {
+      auto error = d_out_.col(k);
+      if (unit > 0.0F) error *= unit / (unit + error.squaredNorm());
+    }
+    d_out_ *= 2.0F / static_cast<float>(config_.batch);
     reading_.network().Backward(d_out_, tape_, gradients_);
     const double share = static_cast<double>(done_) / config_.updates;
     adam_.Step(reading_.network().parameters(), gradients_,

@@ -22,12 +22,20 @@ constexpr auto EnumNames(ReadingControl) { return Names("none", "shuffled"); }
 enum class HiddenGoal { kPlace, kVelocity };
 constexpr auto EnumNames(HiddenGoal) { return Names("place", "velocity"); }
 
-// Mean squared error of the goal's offset from the present state (slots 2 and 3), told from
-// features of Z without slots 2, 3 and 7. Prefixes of all lengths.
+// Which of them: all, or those whose reward is minus a distance and tells the goal at every step.
+enum class ReadingRewards { kAll, kDistance };
+constexpr auto EnumNames(ReadingRewards) { return Names("all", "distance"); }
+
+// The goal's offset from the present state (slots 2 and 3), told from features of Z without slots
+// 2, 3 and 7. Prefixes of all lengths. With e the error of one of them and s = `error_unit`:
+//   loss = mean of s^2 log(1 + |e|^2 / s^2)
+// which is |e|^2 for small errors: where Z tells the goal exactly, the answer is to be exact, and
+// prefixes that don't tell it hardly disturb that. s = 0: |e|^2.
 struct GoalReadingConfig {
   HiddenGoal goal = HiddenGoal::kPlace;
+  ReadingRewards rewards = ReadingRewards::kDistance;
   ReadingControl control = ReadingControl::kNone;
-  LiftKind lift = LiftKind::kCompactEffort;
+  LiftKind lift = LiftKind::kCompactSquares;
   FeatureSet features = FeatureSet::kSelectedRegressions;
   int width = 64;
   int layers = 2;
@@ -36,12 +44,15 @@ struct GoalReadingConfig {
   int batch = 256;
   double learning_rate = 1e-3;
   double weight_decay = 0.01;
-  double feature_noise = 0.05;
+  double feature_noise = 0.01;
+  double error_unit = 0.05;
   int prefixes_per_episode = 8;
 
   template <typename V>
   void Fields(V&& visit) {
     visit("goal", goal, "whether places or velocities are hidden");
+    visit("rewards", rewards,
+          "whether all places teach, or only rewards that are minus a distance");
     visit("control", control, "what is broken on purpose: goals of other episodes are taught");
     visit("lift", lift, "what Z is made of", kCompactLifts);
     visit("features", features, "what the network sees of Z");
@@ -54,6 +65,8 @@ struct GoalReadingConfig {
           Between(0, 1).OpenBelow());
     visit("weight_decay", weight_decay, "decoupled weight decay", NotNegative());
     visit("feature_noise", feature_noise, "relative noise on every feature", NotNegative());
+    visit("error_unit", error_unit,
+          "error beyond which a prefix counts less; 0: squared errors throughout", NotNegative());
     visit("prefixes_per_episode", prefixes_per_episode, "prefixes taken from each episode",
           AtLeast(1));
   }

@@ -17,7 +17,7 @@ std::string ToJson(std::span<const PretrainRow> rows, const PretrainerEntry& pre
                    std::string_view validation_hash) {
   using Json = nlohmann::ordered_json;
   Json document;
-  document["kind"] = pretrainer.kind;
+  document["kind"] = pretrainer.id;
   for (const ConfigField& field : pretrainer.options(settings)) {
     document["config"][field.key] = Json::parse(field.value);
   }

@@ -51,6 +51,12 @@ void WriteCheckpoint(const std::filesystem::path& path, const std::string& finge
 
 }  // namespace
 
+const PretrainerEntry& PretrainerRegistry::FindOrFirst(std::string_view kind) const {
+  if (!kind.empty()) return Find(kind);
+  if (size() == 0) throw UserError("this program has no kind of pretraining");
+  return *begin();
+}
+
 PretrainJob PretrainerEntry::JobOf(std::span<const std::string> settings,
                                    std::vector<std::string> sources, std::string_view dataset,
                                    std::string_view held_out, std::uint64_t seed,
@@ -62,7 +68,7 @@ PretrainJob PretrainerEntry::JobOf(std::span<const std::string> settings,
   }
   std::string names;
   for (const std::string& source : job.sources) names += (names.empty() ? "" : ",") + source;
-  job.made["pretrainer"] = kind;
+  job.made["pretrainer"] = id;
   job.made["options"] = all;
   job.made["sources"] = names;
   job.made["dataset"] = dataset;

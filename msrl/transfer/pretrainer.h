@@ -1,5 +1,5 @@
 // Pretrainers: what learns from source episodes and leaves an artefact behind. A new one is a file
-// with a class and a row in Pretrainers(), and is tested by being listed.
+// with a class and a row in BuiltinPretrainers(), and is tested by being listed.
 #ifndef MSRL_TRANSFER_PRETRAINER_H_
 #define MSRL_TRANSFER_PRETRAINER_H_
 
@@ -17,6 +17,7 @@
 
 #include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
+#include "msrl/core/registry.h"
 #include "msrl/core/statistics.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/files/state.h"
@@ -73,7 +74,7 @@ struct PretrainColumn {
 };
 
 struct PretrainerEntry {
-  std::string kind;  // of its artefacts
+  std::string id;  // the kind of its artefacts
   std::string description;
   std::vector<PretrainColumn> columns;
   // The paper's figure in a column for a family or "mixed"; empty if it has none.
@@ -106,10 +107,10 @@ struct PretrainerEntry {
 //   static ArtefactHeader Announce(const Config& config);
 //   Concrete(const Config& config, const EpisodeFile& train, const EpisodeFile& held_out);
 template <typename Concrete>
-PretrainerEntry MakePretrainerEntry(std::string kind, std::string description) {
+PretrainerEntry MakePretrainerEntry(std::string id, std::string description) {
   using Settings = std::span<const std::string>;
   PretrainerEntry entry;
-  entry.kind = std::move(kind);
+  entry.id = std::move(id);
   entry.description = std::move(description);
   entry.columns = Concrete::Columns();
   entry.paper = Concrete::Paper;
@@ -127,10 +128,17 @@ PretrainerEntry MakePretrainerEntry(std::string kind, std::string description) {
   return entry;
 }
 
-// The first is what `msrl pretrain` does if not told.
-const std::vector<PretrainerEntry>& Pretrainers();
-// UserError that names the nearest kind.
-const PretrainerEntry& FindPretrainer(std::string_view kind);
+class PretrainerRegistry : public Registry<PretrainerEntry> {
+ public:
+  explicit PretrainerRegistry(std::vector<PretrainerEntry> entries = {})
+      : Registry("kind of pretraining", std::move(entries)) {}
+
+  // The row of a kind; of none, the first. UserError also if there is no first.
+  const PretrainerEntry& FindOrFirst(std::string_view kind) const;
+};
+
+// The list of all pretrainers that come with msrl.
+const PretrainerRegistry& BuiltinPretrainers();
 
 struct PretrainingOptions {
   // Where it keeps its state, so that a killed one can go on; empty: nowhere.

@@ -29,7 +29,7 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
     std::filesystem::remove(checkpoint_);
     for (const Split split : EnumValues<Split>()) {
       CollectOptions options;
-      options.episodes = 24;
+      options.episodes = 160;  // enough for rewards of every style
       options.split = split;
       options.targets = entry_.targets(settings_);
       (split == Split::kTrain ? train_ : held_out_) =
@@ -53,7 +53,7 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
     return RunPretraining(*pretrainer_, job_, options);
   }
 
-  const PretrainerEntry& entry_ = FindPretrainer(GetParam());
+  const PretrainerEntry& entry_ = BuiltinPretrainers().Find(GetParam());
   const std::vector<std::string> settings_{"updates=30"};
   EpisodeFile train_, held_out_;
   std::unique_ptr<Pretrainer> pretrainer_;
@@ -65,7 +65,7 @@ TEST_P(PretrainerContract, TheArtefactIsWhatWasAnnounced) {
   const PretrainResult result = Train(-1, {}).value();
   const ArtefactHeader header = Artefact::Parse(result.artefact, "result").header();
   const ArtefactHeader announced = entry_.announce(settings_);
-  EXPECT_EQ(header.kind, entry_.kind);
+  EXPECT_EQ(header.kind, entry_.id);
   EXPECT_EQ(header.kind, announced.kind);
   EXPECT_EQ(header.lift, announced.lift);
   EXPECT_EQ(header.lift_kind, announced.lift_kind);
@@ -88,7 +88,7 @@ TEST_P(PretrainerContract, TheArtefactIsWhatWasAnnounced) {
   }
   EXPECT_EQ(columns.size(), result.figures.size());
   const PretrainRow row{"mixed", job_.sources, {result.figures}};
-  EXPECT_NE(ToJson(std::span(&row, 1), entry_, settings_, "a", "b").find(entry_.kind),
+  EXPECT_NE(ToJson(std::span(&row, 1), entry_, settings_, "a", "b").find(entry_.id),
             std::string::npos);
 }
 
@@ -148,7 +148,8 @@ TEST_P(PretrainerContract, OptionsAreListedAndChecked) {
 
 INSTANTIATE_TEST_SUITE_P(All, PretrainerContract, ::testing::ValuesIn([] {
                            std::vector<std::string> kinds;
-                           for (const PretrainerEntry& e : Pretrainers()) kinds.push_back(e.kind);
+                           for (const PretrainerEntry& e : BuiltinPretrainers())
+                             kinds.push_back(e.id);
                            return kinds;
                          }()),
                          [](const auto& which) {
@@ -158,9 +159,13 @@ INSTANTIATE_TEST_SUITE_P(All, PretrainerContract, ::testing::ValuesIn([] {
                          });
 
 TEST(Pretrainers, AreFoundByKind) {
-  std::set<std::string> kinds;
-  for (const PretrainerEntry& entry : Pretrainers()) EXPECT_TRUE(kinds.insert(entry.kind).second);
-  EXPECT_NE(UserErrorText([] { FindPretrainer("value-brunch"); }).find("did you mean"),
+  PretrainerRegistry own = BuiltinPretrainers();
+  EXPECT_EQ(own.FindOrFirst("").id, own.begin()->id);
+  EXPECT_EQ(own.FindOrFirst("goal-reading").id, "goal-reading");
+  EXPECT_NE(UserErrorText([&] { own.FindOrFirst("value-brunch"); }).find("did you mean"),
+            std::string::npos);
+  EXPECT_NE(UserErrorText([&] { own.Add(*own.begin()); }).find("there are two"), std::string::npos);
+  EXPECT_NE(UserErrorText([] { PretrainerRegistry().FindOrFirst(""); }).find("has no kind"),
             std::string::npos);
 }
 

@@ -115,7 +115,7 @@ TEST(SourceCritic, GoesThroughTheFileAndIntoPretraining) {
   const auto path =
       std::filesystem::path(::testing::TempDir()) / StrCat("source_critic_test_", getpid(), ".h5");
   std::map<std::string, EpisodeFile> files;
-  const PretrainerEntry& pretrainer = FindPretrainer("value-branch");
+  const PretrainerEntry& pretrainer = BuiltinPretrainers().Find("value-branch");
   const std::vector<std::string> settings{"target=critic", "updates=2"};
   for (const Split split : EnumValues<Split>()) {
     const EpisodeFile file = Collect(Small(split), BuiltinEnvs(), BuiltinAgents());

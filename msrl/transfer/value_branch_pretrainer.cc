@@ -240,10 +240,7 @@ class Training : public Pretraining {
         d_f_(1, config.batch) {
     if (config.control == PretrainControl::kShuffled) {
       Rng shuffle(job.seed, "shuffle");
-      for (std::size_t i = answers_.size(); i > 1; --i) {
-        std::swap(answers_[i - 1],
-                  answers_[static_cast<std::size_t>(shuffle.Index(static_cast<Index>(i)))]);
-      }
+      Shuffle(shuffle, answers_);
     }
   }
 

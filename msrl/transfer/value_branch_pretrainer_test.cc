@@ -336,8 +336,8 @@ TEST(Pretrain, ObservationOnlyHasNoMatrix) {
 }
 
 TEST(Pretrain, OptionsKeepToTheirRanges) {
-  for (const PretrainerEntry& entry : Pretrainers()) {
-    testing::ExpectRangesHold(entry.kind, entry.options({}), [&](const std::string& assignment) {
+  for (const PretrainerEntry& entry : BuiltinPretrainers()) {
+    testing::ExpectRangesHold(entry.id, entry.options({}), [&](const std::string& assignment) {
       return entry.options(std::span(&assignment, 1));
     });
   }
