@@ -7,28 +7,38 @@
 
 #include "msrl/cli/commands.h"
 #include "msrl/cli/progress.h"
+#include "msrl/cli/work_folder.h"
 #include "msrl/core/check.h"
+#include "msrl/files/atomic_file.h"
+#include "msrl/run/stop_signal.h"
 
 namespace msrl::cli {
 namespace {
 
 struct CollectArguments : OptionList {
   std::string& out = Required("--out", "File to write (.h5)");
+  Replace replace = ReplaceFlag();
   CollectOptions& options = Fields(CollectOptions());
 };
 
-void RunCollect(const CollectArguments& arguments, const Program& program) {
+void RunCollect(CollectArguments& arguments, const Program& program) {
   if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
   }
+  RequireWritable(arguments.out, arguments.replace());
+  const WorkFolder work(arguments.out + ".work");
+  arguments.options.work = work.path();
   ProgressLine line("collect");
   const EpisodeFile file =
       Collect(arguments.options, program.registries.envs, program.registries.agents,
-              [&line](std::string_view stage, int done, int total) {
+              [&](std::string_view stage, int done, int total) {
+                if (StopRequested()) work.Stop();
                 line.Begin(StrCat("collect ", stage));
                 line.Show(done, total);
               });
+  RequireWritable(arguments.out, arguments.replace());  // it may have come meanwhile
   WriteEpisodes(arguments.out, file);
+  work.Remove();
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {
     counts[episode.env].first += 1;
@@ -52,7 +62,8 @@ void AddCollect(CLI::App& app, const Program& program) {
       "units of reward / reward_scale, discounted by 0.99:\n"
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
       "  fitted  fitted evaluation of the behaviour; regression  the V(o, Z) behind it;\n"
-      "  critic  V(o) of an agent trained for it");
+      "  critic  V(o) of an agent trained for it\n"
+      "A command that was stopped or killed goes on with what is in OUT.work.");
 }
 
 }  // namespace msrl::cli

@@ -59,6 +59,7 @@ inline constexpr int kUserError = 2;
 inline constexpr int kSweepFailures = 3;
 inline constexpr int kBadNumber = 6;
 inline constexpr int kNoSpace = 7;
+inline constexpr int kNoMemory = 8;
 inline constexpr int kInterrupted = 75;
 
 // Thrown by a command that has said all it has to say, with an exit code that is no error of the
@@ -66,9 +67,6 @@ inline constexpr int kInterrupted = 75;
 struct ExitRequest {
   int code;
 };
-
-// The file of a segment library, or what it would be for the library of a run's newest checkpoint.
-std::string LibraryContents(const std::string& place, const Program& program);
 
 // The word, between quotes if a shell would take it apart.
 std::string Quoted(const std::string& word);

@@ -21,10 +21,12 @@ struct DescribeOptions : OptionList {
   std::string& file = Required("FILE", "Trajectories (.jsonl, .csv or .h5)");
   std::string& lift =
       Text("--lift",
-           "full | compact | compact-no-action | compact-no-reward | compact-effort (default full)",
+           "full | compact | compact-no-action | compact-no-reward | compact-effort | "
+           "compact-squares (default full)",
            "full");
   bool& json = Flag("--json", "One JSON object per trajectory");
   std::string& npy = Text("--npy", "Write all matrices to this file, N x m x m float64");
+  Replace replace = ReplaceFlag();
   bool& matrix = Flag("--matrix", "Show the matrix however large it is");
 };
 
@@ -192,7 +194,7 @@ void RunDescribe(const DescribeOptions& options, const Program& /*program*/) {
     }
     const std::vector<std::int64_t> shape{static_cast<std::int64_t>(matrices.size()), lift->m(),
                                           lift->m()};
-    WriteNpy(options.npy, shape, values);
+    WriteNpy(options.npy, shape, values, options.replace());
   }
   if (options.json) {
     for (std::size_t i = 0; i < matrices.size(); ++i) {

@@ -20,6 +20,7 @@ struct DiagnoseOptions : OptionList {
   std::vector<std::string>& settings = Repeated("--set", "key=value");
   std::string& figures = Text("--figures", "Write one picture per family to this folder");
   std::string& record = Text("--record", "Write the rows as JSON to this file too");
+  Replace replace = ReplaceFlag();
   bool& json = Flag("--json", "Rows as JSON");
 };
 
@@ -38,6 +39,8 @@ Json ToJson(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& config
                                 {"headline", row.headline},
                                 {"score", row.score.mean},
                                 {"std", row.score.std},
+                                {"compact", row.compact.mean},
+                                {"compact_std", row.compact.std},
                                 {"additive_error", row.additive_error.mean},
                                 {"weaker", weaker_scores},
                                 {"paper", row.paper ? Json(row.paper->mean) : Json()}});
@@ -64,29 +67,33 @@ void PrintRows(const std::vector<DiagnosticRow>& rows, const DiagnoseConfig& con
                      ? fmt::format("   (paper {:.1e})", row.paper_additive_error->mean)
                      : "");
     }
-    fmt::print(
-        "  {:<50} {:<8} {}{}\n", row.diagnostic, row.metric, FormatScore(row.score, row.metric),
-        row.paper ? fmt::format("   (paper {:.3f} ± {:.3f})", row.paper->mean, row.paper->std)
-                  : "");
+    fmt::print("  {:<50} {:<8} {:<15}  compact {:<15}{}\n", row.diagnostic, row.metric,
+               FormatScore(row.score, row.metric), FormatScore(row.compact, row.metric),
+               row.paper
+                   ? fmt::format("   (paper {:.3f} ± {:.3f})", row.paper->mean, row.paper->std)
+                   : "");
     for (const WeakerScore& weaker : row.weaker) {
       fmt::print("    {:<57} {}\n", weaker.name, FormatScore(weaker.score, row.metric));
     }
   }
   fmt::print(
-      "\nIndented: the same data seen by weaker descriptors, and blind guessing. A share counts "
-      "compositions.\n");
+      "\nFirst with the full lift, then with the compact one, which agents have. Indented: the "
+      "same data\nseen by weaker descriptors, and blind guessing. A share counts compositions.\n");
 }
 
 void RunDiagnose(const DiagnoseOptions& options, const Program& /*program*/) {
   DiagnoseConfig config;
   for (const std::string& setting : options.settings) SetField(config, setting);
+  if (!options.record.empty()) RequireWritable(options.record, options.replace());
   ProgressLine line("diagnose");
   const std::vector<DiagnosticRow> rows = RunDiagnostics(
       config, options.families, [&line](int done, int total) { line.Show(done, total); });
   if (!options.figures.empty()) {
     WriteFigures(options.figures, static_cast<std::uint64_t>(config.first_seed));
   }
-  if (!options.record.empty()) WriteFileAtomically(options.record, JsonText(ToJson(rows, config)));
+  if (!options.record.empty()) {
+    WriteFileAtomically(options.record, JsonText(ToJson(rows, config)), options.replace());
+  }
   if (options.json) return PrintJson(ToJson(rows, config));
   PrintRows(rows, config);
   if (!options.figures.empty()) fmt::print("Pictures of the families: {}\n", options.figures);

@@ -19,7 +19,9 @@ struct EnvsOptions : OptionList {
   std::string& id = Text("ID", "Environment");
   std::vector<std::string>& settings = Repeated("--set", "key=value: check an option");
   int& episodes =
-      Option("--measure", "Play N episodes at random and standing still", 0, CLI::PositiveNumber);
+      Option("--measure",
+             "Play N episodes at random, standing still and, if there is one, with the expert", 0,
+             CLI::PositiveNumber);
   std::uint64_t& first_seed =
       Option<std::uint64_t>("--first-seed", "Seed of the first measured episode", 100000);
 };
@@ -44,6 +46,7 @@ void PrintOne(const EnvEntry& entry, const Env& env) {
   print_return("random", spec.random_return);  // a word
   print_return("stand-still", spec.still_return);
   print_return("reference", spec.reference_return);
+  if (spec.goal_task != nullptr) fmt::print("  steps can be read with another goal (her)\n");
   const std::vector<ConfigField> fields = entry.options();
   if (!fields.empty()) fmt::print("  options (--set key=value):\n");
   for (const ConfigField& field : fields) {
@@ -79,14 +82,18 @@ void PrintMeasured(Env& env, const char* name, const EnvsOptions& options,
 
 void Measure(Env& env, const EnvsOptions& options) {
   fmt::print("  {} episodes, seeds from {}\n", options.episodes, options.first_seed);
-  std::optional<Behaviour> random;
-  const auto begin = [&](std::uint64_t seed) {
-    random.emplace(env, BehaviourConfig{}, Rng(seed, "random"));
+  std::optional<Behaviour> behaviour;
+  const auto measure = [&](const char* name, double skill) {
+    const auto begin = [&](std::uint64_t seed) {
+      behaviour.emplace(env, BehaviourConfig{.skill = skill}, Rng(seed, name));
+    };
+    PrintMeasured(env, name, options, begin, [&] { return behaviour->Act(); });
   };
-  PrintMeasured(env, "random", options, begin, [&] { return random->Act(); });  // a word
+  measure("random", 0.0);  // a word
   const ActionBuffer still(env.spec().action);
   PrintMeasured(
       env, "stand-still", options, [](std::uint64_t) {}, [&] { return still.view(); });
+  if (env.expert() != nullptr) measure("expert", 1.0);
 }
 
 void RunEnvs(const EnvsOptions& options, const Program& program) {

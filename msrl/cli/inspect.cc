@@ -14,6 +14,7 @@
 #include "msrl/cli/commands.h"
 #include "msrl/cli/json_output.h"
 #include "msrl/core/check.h"
+#include "msrl/files/json_text.h"
 #include "msrl/inspect/precise_critic.h"
 #include "msrl/run/runner.h"
 
@@ -81,9 +82,9 @@ std::map<std::string, double> LastMetrics(const std::filesystem::path& file) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     // a run that is going on may be writing its last line
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) break;
-    for (const auto& [name, value] : json.items()) {
+    const auto json = TryParseJson<Json>(line);
+    if (!json || !json->is_object()) break;
+    for (const auto& [name, value] : json->items()) {
       const bool wanted = name.starts_with("planner/") || name.starts_with("obstruction/") ||
                           name.starts_with("transfer/");
       if (wanted && value.is_number()) last[name] = value.get<double>();

@@ -22,7 +22,8 @@
 #include "msrl/files/atomic_file.h"
 #include "msrl/memory/segment_library.h"
 #include "msrl/report/statistics.h"
-#include "msrl/run/run_directory.h"
+#include "msrl/run/start_from.h"
+#include "msrl/run/stop_signal.h"
 
 namespace msrl::cli {
 namespace {
@@ -30,6 +31,7 @@ namespace {
 struct MakeArguments : OptionList {
   std::string& data = Required("--data", "Episodes to read (.h5, made by the command collect)");
   std::string& out = Required("--out", "Library to write (.safetensors)");
+  Replace replace = ReplaceFlag();
   std::string& family = Text("--family", "Which environment, if there are several");
   double& best = Option("--best", "Only the best share of the episodes (1)", 1.0);
   std::int64_t& capacity = Option<std::int64_t>("--capacity", "Most segments to keep (5000)", 5000);
@@ -78,7 +80,15 @@ struct Source {
   Lift::Ptr lift;
 };
 
+void RequireGoingOn() {
+  if (!StopRequested()) return;
+  fmt::print(stderr, "stopped; nothing was written\n");
+  throw ExitRequest{kInterrupted};
+}
+
 Source ReadSource(const MakeArguments& arguments) {
+  RequireWritable(arguments.out, arguments.replace());
+  InstallStopSignals();
   EpisodeFile file = ReadEpisodes(arguments.data);
   Source source;
   source.lift = CompactLift();
@@ -115,6 +125,14 @@ SegmentLibrary EmptyLibrary(const MakeArguments& arguments, const Source& source
   return SegmentLibrary(std::move(config));
 }
 
+// An empty library is of no use to anyone: UserError that says why it is empty.
+void Save(const SegmentLibrary& library, const MakeArguments& arguments, const std::string& why) {
+  if (library.size() == 0) throw UserError(StrCat(why, "; nothing was written"));
+  RequireGoingOn();
+  RequireWritable(arguments.out, arguments.replace());  // it may have come meanwhile
+  library.SaveFile(arguments.out);
+}
+
 void RunBuild(const BuildArguments& arguments, const Program& /*program*/) {
   const Source source = ReadSource(arguments);
   SegmentLibrary library =
@@ -123,9 +141,11 @@ void RunBuild(const BuildArguments& arguments, const Program& /*program*/) {
   Rng rng(arguments.seed, "library");
   const CutOptions cut{.length = arguments.length, .stride = arguments.stride};
   for (std::size_t e = 0; e < source.episodes.size(); ++e) {
+    RequireGoingOn();
     AddEpisode(source.episodes[e], source.numbers[e], cut, rng, library);
   }
-  library.SaveFile(arguments.out);
+  Save(library, arguments,
+       StrCat("no episode of ", arguments.data, " has ", arguments.length, " steps"));
   fmt::print("{}: {} of {} segments of length {} from {} episodes of {}\n", arguments.out,
              library.size(), library.offered(), arguments.length, source.episodes.size(),
              library.config().family);
@@ -144,10 +164,11 @@ void RunMine(const MineArguments& arguments, const Program& /*program*/) {
   motifs.resize(std::min(found, static_cast<std::size_t>(arguments.capacity)));
   Rng rng(0, "library");
   for (const Motif& motif : motifs) {
+    RequireGoingOn();
     AddPiece(source.episodes[motif.episode], source.numbers[motif.episode], motif.interval, rng,
              library);
   }
-  library.SaveFile(arguments.out);
+  Save(library, arguments, "no segment is in as many episodes as --min-episodes says");
   if (arguments.json) {
     Json json = Json::array();
     for (const Motif& motif : motifs) {
@@ -174,24 +195,10 @@ void RunMine(const MineArguments& arguments, const Program& /*program*/) {
              source.episodes.size(), library.config().family);
 }
 
-SegmentLibrary ReadLibrary(const std::string& place, const Program& program) {
-  if (!std::filesystem::is_directory(place)) return SegmentLibrary::LoadFile(place);
-  const RunDirectory directory = RunDirectory::OpenForReading(place);
-  const std::optional<TensorFile> checkpoint = directory.ReadNewestCheckpoint(program.warn);
-  if (!checkpoint) throw UserError(StrCat(place, ": the run has no checkpoint yet"));
-  Archive state(*checkpoint);
-  for (const std::string_view part : kLibraryState) state = state.Child(part);
-  if (!state.Has("capacity")) {
-    throw UserError(
-        StrCat(place, ": the agent '", directory.spec().agent, "' keeps no segment library"));
-  }
-  return SegmentLibrary::FromState(state);
-}
-
 constexpr std::size_t kMostReused = 5;
 
 void RunShow(const ShowArguments& arguments, const Program& program) {
-  const SegmentLibrary library = ReadLibrary(arguments.place, program);
+  const SegmentLibrary library = ReadSegments(arguments.place, program.warn);
   const SegmentLibraryConfig& config = library.config();
   std::map<std::int64_t, std::int64_t> lengths;
   std::map<std::string, std::int64_t> envs;
@@ -279,7 +286,7 @@ void RunNearest(const NearestArguments& arguments, const Program& program) {
   if ((arguments.slot < 0) == arguments.context.empty()) {
     throw UserError("say what to look near: --slot N or --context \"x,y,..\"");
   }
-  const SegmentLibrary library = ReadLibrary(arguments.place, program);
+  const SegmentLibrary library = ReadSegments(arguments.place, program.warn);
   std::vector<float> context;
   if (!arguments.context.empty()) {
     context = ParseNumbers(arguments.context);
@@ -326,11 +333,6 @@ void RunNearest(const NearestArguments& arguments, const Program& program) {
 }
 
 }  // namespace
-
-std::string LibraryContents(const std::string& place, const Program& program) {
-  if (std::filesystem::is_directory(place)) return ReadLibrary(place, program).Encode();
-  return ReadWholeFile(place, SegmentLibrary::kMaxFileBytes);
-}
 
 void AddLibrary(CLI::App& app, const Program& program) {
   CLI::App* library =

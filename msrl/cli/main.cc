@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/memory.h"
 #include "msrl/nn/runtime.h"
 #include "msrl/run/run_spec.h"
 
@@ -42,10 +44,26 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     const std::string name = argument.substr(0, argument.find('='));
     const bool unknown = std::find(known.begin(), known.end(), name) == known.end();
     if (name.starts_with("--") && unknown && message.find(name) != std::string::npos) {
-      return message + DidYouMean(name, known);
+      std::string hint = DidYouMean(name, known);
+      if (hint.empty() && std::find(known.begin(), known.end(), "--set") != known.end()) {
+        std::string key = name.substr(2);
+        std::ranges::replace(key, '-', '_');
+        hint = StrCat("; settings are given as --set ", key, "=VALUE");
+      }
+      return StrCat("unknown option '", name, "'", hint);
     }
   }
   return message;
+}
+
+// "msrl train": the command whose help says more.
+std::string CommandLine(const CLI::App& app) {
+  std::string line = app.get_name();
+  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    line += " " + command->get_name();
+  }
+  return line;
 }
 
 int Run(int argc, char** argv, const Registries& registries) {
@@ -98,13 +116,18 @@ int Run(int argc, char** argv, const Registries& registries) {
     return app.exit(success);  // --help and --version
   } catch (const CLI::ParseError& error) {
     return fail(kUserError,
-                Explain(app, error, argc, argv) + StrCat(" (see ", program.name, " --help)"));
+                StrCat(Explain(app, error, argc, argv), " (see ", CommandLine(app), " --help)"));
   } catch (const ExitRequest& request) {
     return request.code;
   } catch (const RunError& error) {
     return fail(kBadNumber, error.what());
   } catch (const StorageError& error) {
     return fail(kNoSpace, error.what());
+  } catch (const MemoryError& error) {
+    return fail(kNoMemory, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kNoMemory, StrCat("there is not enough memory; ", AvailableMemory() / 1'000'000,
+                                  " MB are available now"));
   } catch (const UserError& error) {
     return fail(kUserError, error.what());
   } catch (const std::filesystem::filesystem_error& error) {

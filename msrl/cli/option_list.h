@@ -16,10 +16,12 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "msrl/core/config.h"
+#include "msrl/files/atomic_file.h"
 
 namespace msrl::cli {
 
@@ -38,6 +40,8 @@ struct OptionList {
   T& Option(const char* name, const std::string& meaning, T usual, const Checks&... checks) {
     T& value = Keep(std::move(usual));
     [[maybe_unused]] CLI::Option* option = command->add_option(name, value, meaning);
+    // the parser would take -1 for the largest number
+    if constexpr (std::is_unsigned_v<T>) option->check(CLI::NonNegativeNumber);
     (option->check(checks), ...);
     return value;
   }
@@ -60,6 +64,13 @@ struct OptionList {
     command->add_flag(name, value, meaning);
     return value;
   }
+
+  // Whether files that are there already may be replaced: for commands that write some.
+  struct Replace {
+    bool& force;
+    Existing operator()() const { return force ? Existing::kReplace : Existing::kRefuse; }
+  };
+  Replace ReplaceFlag() { return {Flag("--force", "Replace files that are there already")}; }
 
   // "--critic-steps" for the field critic_steps, and so on: those of the fields that the command
   // does not have yet.

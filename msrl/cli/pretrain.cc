@@ -8,9 +8,9 @@
 
 #include "msrl/cli/commands.h"
 #include "msrl/cli/progress.h"
+#include "msrl/cli/work_folder.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
-#include "msrl/run/lease.h"
 #include "msrl/run/start_from.h"
 #include "msrl/run/stop_signal.h"
 #include "msrl/transfer/collect.h"
@@ -22,8 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PretrainOptions : OptionList {
-  std::string& kind = Text("--kind", StrCat("What is trained (", Pretrainers().front().kind, ")"),
-                           Pretrainers().front().kind);
+  std::string& kind = Text("--kind", "What is trained (the first of --list)");
   bool& list = Flag("--list", "List the kinds, and the options of this one");
   std::string& data = Text("--data", "Training episodes (command collect)");
   std::string& held_out = Text("--held-out", "Validation episodes (collect --split held-out)");
@@ -51,6 +50,7 @@ struct PretrainOptions : OptionList {
       Option("--checkpoint-seconds", "Between checkpoints of a training (60)", 60.0,
              CLI::NonNegativeNumber);
   std::string& record = Text("--record", "Write the rows as JSON to this file too");
+  Replace replace = ReplaceFlag();
   bool& json = Flag("--json", "Rows as JSON");
 };
 
@@ -69,9 +69,10 @@ class PretrainCommand {
   PretrainCommand(const PretrainOptions& options, const Registries& registries)
       : options_(options),
         registries_(registries),
-        pretrainer_(FindPretrainer(options.kind)),
+        pretrainer_(registries.pretrainers.FindOrFirst(options.kind)),
         settings_(AllSettings(options)),
-        work_(options.work.empty() && !options.out.empty() ? options.out + ".work" : options.work) {
+        work_path_(options.work.empty() && !options.out.empty() ? options.out + ".work"
+                                                                : options.work) {
     targets_ = pretrainer_.targets(settings_);
     if (options.seeds < 1 || options.seeds > 1000) throw UserError("--seeds must be 1 to 1000");
     if (options.episodes < 4) throw UserError("--episodes must be at least 4");
@@ -82,12 +83,10 @@ class PretrainCommand {
   }
 
   void Run() {
-    std::optional<Lease> lease;
-    if (!work_.empty()) {
-      fs::create_directories(work_);
-      lease.emplace(work_ / "lock", work_.string() + " is being worked in by");
-      InstallStopSignals();
-    }
+    // what is there after a stop is our own
+    const bool begun = !work_path_.empty() && fs::exists(work_path_);
+    if (!begun) RequireWritableFiles();
+    work_.emplace(work_path_);
     const EpisodeFile train = Load(options_.data, Split::kTrain);
     const EpisodeFile held_out = Load(options_.held_out, Split::kHeldOut);
     const std::string train_hash = train.ContentHash();
@@ -97,16 +96,16 @@ class PretrainCommand {
     const std::vector<std::string> written = Train(*ready, train_hash, held_out_hash, rows);
     const std::string json = ToJson(rows, pretrainer_, settings_, train_hash, held_out_hash) + "\n";
     if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
-    if (!work_.empty()) fs::remove_all(work_);
+    work_->Remove();
     if (options_.json) return fmt::print("{}", json);
     const auto [train_count, held_out_count] = ready->examples();
-    fmt::print("Source pretraining of a {}: {}, seeds {} to {}\n", pretrainer_.kind, Summary(),
+    fmt::print("Source pretraining of a {}: {}, seeds {} to {}\n", pretrainer_.id, Summary(),
                options_.first_seed,
                options_.first_seed + static_cast<std::uint64_t>(options_.seeds) - 1);
     fmt::print("train {} ({} prefixes), held-out {} ({} prefixes)\n\n", train_hash, train_count,
                held_out_hash, held_out_count);
     PrintRows(rows);
-    for (const std::string& path : written) fmt::print("{}: {}\n", pretrainer_.kind, path);
+    for (const std::string& path : written) fmt::print("{}: {}\n", pretrainer_.id, path);
   }
 
  private:
@@ -127,17 +126,18 @@ class PretrainCommand {
     collect.critic_steps = options_.critic_steps;
     collect.episodes =
         std::max(1, split == Split::kTrain ? options_.episodes : options_.episodes / 4);
-    const fs::path kept = work_ / (collect.Fingerprint() + ".h5");
-    if (!work_.empty() && fs::exists(kept)) return ReadEpisodes(kept);
-    collect.work = work_;
+    const fs::path kept = work_path_ / (collect.Fingerprint() + ".h5");
+    const bool keep = !work_path_.empty();
+    if (keep && fs::exists(kept)) return ReadEpisodes(kept);
+    collect.work = work_path_;
     ProgressLine line("collect");
     EpisodeFile file = Collect(collect, registries_.envs, registries_.agents,
                                [&](std::string_view stage, int done, int total) {
-                                 if (!work_.empty() && StopRequested()) Stop();
+                                 if (keep && StopRequested()) work_->Stop();
                                  line.Begin(StrCat(EnumName(split), " ", stage));
                                  line.Show(done, total);
                                });
-    if (!work_.empty()) WriteEpisodes(kept, file);
+    if (keep) WriteEpisodes(kept, file);
     return file;
   }
 
@@ -178,8 +178,8 @@ class PretrainCommand {
         const PretrainJob job = pretrainer_.JobOf(settings_, row.sources, train_hash, held_out_hash,
                                                   seed, ProgramTexts());
         PretrainingOptions how;
-        if (!work_.empty()) {
-          how.checkpoint = work_ / fmt::format("{}-{}.safetensors", row.name, seed);
+        if (!work_path_.empty()) {
+          how.checkpoint = work_path_ / fmt::format("{}-{}.safetensors", row.name, seed);
           how.stop = StopRequested;
         }
         how.checkpoint_seconds = options_.checkpoint_seconds;
@@ -187,7 +187,7 @@ class PretrainCommand {
           line.Show(100 * before + static_cast<int>(100.0 * done / std::max(1, of)), 100 * total);
         };
         std::optional<PretrainResult> result = RunPretraining(ready, job, how);
-        if (!result) Stop();
+        if (!result) work_->Stop();
         row.runs.push_back(std::move(result->figures));
         if (options_.out.empty() || row.name != saved) continue;
         written.push_back(OutPath(seed));
@@ -206,9 +206,12 @@ class PretrainCommand {
     return path.string();
   }
 
-  [[noreturn]] void Stop() const {
-    fmt::print(stderr, "stopped; the same command goes on with what is in {}\n", work_.string());
-    throw ExitRequest{kInterrupted};
+  void RequireWritableFiles() const {
+    if (!options_.record.empty()) RequireWritable(options_.record, options_.replace());
+    for (int s = 0; s < options_.seeds && !options_.out.empty(); ++s) {
+      RequireWritable(OutPath(options_.first_seed + static_cast<std::uint64_t>(s)),
+                      options_.replace());
+    }
   }
 
   // What was asked for, as far as this kind knows it.
@@ -252,22 +255,24 @@ class PretrainCommand {
   const Registries& registries_;
   const PretrainerEntry& pretrainer_;
   const std::vector<std::string> settings_;
-  const fs::path work_;  // empty: nothing is kept
+  const fs::path work_path_;  // empty: nothing is kept
+  std::optional<WorkFolder> work_;
   std::vector<ValueTarget> targets_;
 };
 
-void PrintOptions(const PretrainOptions& options) {
-  for (const PretrainerEntry& entry : Pretrainers()) {
-    fmt::print("{:<24} {}\n", entry.kind, entry.description);
+void PrintOptions(const PretrainOptions& options, const PretrainerRegistry& pretrainers) {
+  for (const PretrainerEntry& entry : pretrainers) {
+    fmt::print("{:<24} {}\n", entry.id, entry.description);
   }
-  fmt::print("\nOptions of {} (--set key=value):\n", options.kind);
-  for (const ConfigField& field : FindPretrainer(options.kind).options(AllSettings(options))) {
+  const PretrainerEntry& pretrainer = pretrainers.FindOrFirst(options.kind);
+  fmt::print("\nOptions of {} (--set key=value):\n", pretrainer.id);
+  for (const ConfigField& field : pretrainer.options(AllSettings(options))) {
     fmt::print("  {:<20} {} ({})\n", field.key, field.meaning, field.value);
   }
 }
 
 void RunPretrain(const PretrainOptions& options, const Program& program) {
-  if (options.list) return PrintOptions(options);
+  if (options.list) return PrintOptions(options, program.registries.pretrainers);
   PretrainCommand(options, program.registries).Run();
 }
 

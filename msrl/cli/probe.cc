@@ -91,6 +91,8 @@ void ProbeBranch(const ProbeOptions& options, const EnvEntry& entry, const Artef
   if (said.ends > 0) {
     fmt::print("  F before an end          {:+.2f}  amplitudes over the last 10 steps ({} ends)\n",
                said.fall, said.ends);
+    fmt::print("  F above its ends         {:+.2f}  amplitudes in the mean (setting height)\n",
+               said.height());
   }
   fmt::print("  amplitude                {:.3g}\n", said.amplitude);
   PrintClimbs(options, entry, branch,

@@ -29,6 +29,7 @@ struct ReportOptions : OptionList {
   std::optional<double>& few_shot = Option<std::optional<double>>(
       "--few-shot", "Share of the budget for the few-shot AUC (the sweep's, or 0.25)", {});
   std::string& baseline = Text("--baseline", "Compare every method with this one too");
+  Replace replace = ReplaceFlag();
   bool& no_exhibits = Flag(
       "--no-exhibits", "Leave out matrices, library and obstruction filter (no agent is loaded)");
 };
@@ -62,6 +63,9 @@ void RunReport(const ReportOptions& options, const Program& program) {
         "this program was built without the report's page; install npm (scripts/install-packages), "
         "configure and build again, or use --json");
   }
+  for (const std::string& path : {options.html, options.latex, options.json}) {
+    if (!path.empty()) RequireWritable(path, options.replace());
+  }
   const report::RunRecords records =
       report::ReadRunRecords(options.folder, program.registries.agents);
   const report::Analysis analysis = report::Analyse(
@@ -74,12 +78,13 @@ void RunReport(const ReportOptions& options, const Program& program) {
   for (const report::Table& table : tables) fmt::print("\n{}", report::ToText(table));
 
   std::vector<std::string> written;
-  const auto write = [&written](const std::string& path, const std::string& contents) {
-    WriteFileAtomically(path, contents);
+  const auto write = [&](const std::string& path, const std::string& contents) {
+    WriteFileAtomically(path, contents, options.replace());
     written.push_back(path);
   };
   if (!options.csv.empty()) {
-    for (const std::string& name : report::WriteCsv(options.csv, records, analysis, fairness)) {
+    for (const std::string& name :
+         report::WriteCsv(options.csv, records, analysis, fairness, options.replace())) {
       written.push_back((std::filesystem::path(options.csv) / name).string());
     }
   }

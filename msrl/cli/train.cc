@@ -38,6 +38,7 @@ struct ResumeOptions : OptionList {
   std::int64_t& steps =
       Option<std::int64_t>("--steps", "A new budget of environment steps", 0, CLI::PositiveNumber);
   std::string& checkpoint_every = Text("--checkpoint-every", kCheckpointHelp, "300s");
+  bool& same_version = Flag("--same-version", "Refuse to go on with what another msrl began");
 };
 
 // "5000" is steps; "90s" and "5m" are times.
@@ -128,7 +129,7 @@ void RunTrain(TrainOptions& options, const Program& program) {
     start.init = artefact.contents();
   }
   if (!options.library.empty()) {
-    start.library = LibraryContents(options.library, program);
+    start.library = SegmentsFile(options.library, program.warn);
     StartWithSegments(start.library, options.library, program.registries, options.spec);
   }
   const RunSpec spec = Resolve(options.spec, program.registries);
@@ -141,6 +142,12 @@ void RunTrain(TrainOptions& options, const Program& program) {
 void RunResume(const ResumeOptions& options, const Program& program) {
   RunOptions how = ParseCheckpointEvery(options.checkpoint_every);
   RunDirectory directory = RunDirectory::OpenForWriting(options.run);
+  const CodeRecord& last = directory.code().back();
+  const CodeRecord ours = ThisCode(program.registries, 0);
+  if (options.same_version && !last.SameCode(ours)) {
+    throw UserError(StrCat(options.run, " was made by ", last.Describe(), ", this is ",
+                           ours.Describe(), "; without --same-version it goes on all the same"));
+  }
   if (options.steps > 0 && options.steps != directory.spec().steps) {
     directory.SetSteps(options.steps, program.registries);
   }

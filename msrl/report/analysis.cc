@@ -399,6 +399,8 @@ void AddCost(Analysis& analysis, int task, int method, const Runs& runs) {
   int timed = 0;
   for (const auto& [seed, run] : runs) {
     cost.parameters = std::max(cost.parameters, run->facts.parameters);
+    cost.simulator_steps +=
+        static_cast<double>(run->simulator_steps) / static_cast<double>(runs.size());
     if (run->timing.seconds <= 0.0) continue;
     cost.steps_per_second += run->timing.steps_per_second;
     cost.seconds += run->timing.seconds;

@@ -129,6 +129,7 @@ struct CostEntry {
   double steps_per_second = 0.0;
   double seconds = 0.0;  // of a run
   std::int64_t parameters = 0;
+  double simulator_steps = 0.0;  // of a run, beside its budget
 };
 
 struct Analysis {

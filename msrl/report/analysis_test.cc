@@ -23,6 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 using testing::UserErrorText;
 
+CodeRecord Code(std::string_view commit) {
+  CodeRecord code;
+  code.commit = commit;
+  return code;
+}
+
 // A return that is this far from random to reference.
 double ReturnAt(const std::string& env, double normalised) {
   const EnvSpec spec = MakeEnv(env)->spec();
@@ -199,7 +205,8 @@ TEST_F(AnalysisTest, MeasuredRowsAreCalledAsTheAgentsThatStandForThem) {
   Line("reacher", "sac", "sac", 100, 0.8);
   const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
   const Registries builtin = BuiltinRegistries();
-  Registries own{.envs = builtin.envs, .agents = AgentRegistry()};
+  Registries own{
+      .envs = builtin.envs, .agents = AgentRegistry(), .pretrainers = PretrainerRegistry()};
   EXPECT_EQ(Analyse(records, own).rows.size(), records.sweep.methods.size());
   AgentEntry chance = builtin.agents.Find("random");
   chance.id = "chance";
@@ -257,14 +264,21 @@ TEST_F(AnalysisTest, FairnessFromTheRecords) {
   }
   RunRecords built = ReadRunRecords(folder_, BuiltinAgents());
   const auto version = [&](std::string_view first, std::string_view rest) {
-    for (RunRecord& run : built.runs) run.facts.commit = rest;
-    built.runs.front().facts.commit = first;
+    for (RunRecord& run : built.runs) run.facts.code = {Code(rest)};
+    built.runs.front().facts.code.front().commit = first;
     return item(CheckFairness(built, Analyse(built, BuiltinRegistries())), "Code version").ok;
   };
   EXPECT_EQ(version("0123456789ab", "0123456789ab"), true);
   EXPECT_EQ(version("0123456789ab", "ba9876543210"), false);
   EXPECT_EQ(version(kUnknownCommit, "0123456789ab"), false);
   EXPECT_EQ(version(kUnknownCommit, kUnknownCommit), std::nullopt);
+  // begun by one, finished by another
+  version("0123456789ab", "0123456789ab");
+  built.runs.back().facts.code.push_back(Code("ba9876543210"));
+  const FairnessItem mixed =
+      item(CheckFairness(built, Analyse(built, BuiltinRegistries())), "Code version");
+  EXPECT_EQ(mixed.ok, false);
+  EXPECT_NE(mixed.found.find("1 of them made by more than one"), std::string::npos) << mixed.found;
   for (RunRecord& run : built.runs) run.status.state = RunState::kRunning;
   EXPECT_EQ(
       item(CheckFairness(built, Analyse(built, BuiltinRegistries())), "Target environments").ok,

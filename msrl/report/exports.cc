@@ -10,6 +10,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/json_text.h"
 #include "msrl/run/json_fields.h"
 
 namespace msrl::report {
@@ -208,6 +209,7 @@ class Document {
                   {"method", Method(cost.method)},
                   {"steps_per_second", timed ? Json(cost.steps_per_second) : Json()},
                   {"parameters", cost.parameters},
+                  {"simulator_steps", cost.simulator_steps},
                   {"seconds", timed ? Json(cost.seconds) : Json()}};
     });
     return json;
@@ -234,7 +236,7 @@ class Document {
                         {"steps_to_threshold", threshold},
                         {"parameters", run.facts.parameters},
                         {"seconds", run.timing.seconds},
-                        {"commit", run.facts.commit}});
+                        {"commit", CommitsOf(run.facts.code)}});
     });
   }
   Json Evaluations() const {
@@ -413,18 +415,13 @@ std::string CsvText(std::string_view text) {
 
 std::vector<std::string> WriteCsv(const fs::path& folder, const RunRecords& records,
                                   const Analysis& analysis,
-                                  const std::vector<FairnessItem>& fairness) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) {
-    throw UserError(StrCat("cannot make the folder ", folder.string(), ": ",
-                           error ? error.message() : "something else is there"));
-  }
+                                  const std::vector<FairnessItem>& fairness, Existing existing) {
+  MakeFolder(folder);
   const Document document(records, analysis);
   const Json page = document.Page(fairness);
   std::vector<std::string> names;
   const auto write = [&](const char* name, std::string_view columns, const Json& rows) {
-    WriteFileAtomically(folder / name, Csv(columns, rows));
+    WriteFileAtomically(folder / name, Csv(columns, rows), existing);
     names.emplace_back(name);
   };
   write("runs.csv",
@@ -460,14 +457,15 @@ std::string ToPageData(const RunRecords& records, const Analysis& analysis,
   Round(json);
   // records of others, as they are
   if (!records.pretrain_json.empty()) {
-    const Json read = Json::parse(records.pretrain_json);
+    const auto read = ParseJson<Json>(records.pretrain_json, "pretrain.json");
     json["pretraining"] = {{"rows", read.at("rows")}, {"objective", nullptr}};
     if (read.contains("config") && read["config"].contains("objective")) {
       json["pretraining"]["objective"] = read["config"]["objective"];
     }
   }
   if (!records.diagnose_json.empty()) {
-    json["diagnostics"] = {{"rows", Json::parse(records.diagnose_json).at("rows")}};
+    json["diagnostics"] = {
+        {"rows", ParseJson<Json>(records.diagnose_json, "diagnose.json").at("rows")}};
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "msrl/files/atomic_file.h"
 #include "msrl/report/analysis.h"
 #include "msrl/report/exhibits.h"
 #include "msrl/report/fairness.h"
@@ -25,7 +26,8 @@ namespace msrl::report {
 // Numbers round-trip; an empty field is a number that does not exist.
 std::vector<std::string> WriteCsv(const std::filesystem::path& folder, const RunRecords& records,
                                   const Analysis& analysis,
-                                  const std::vector<FairnessItem>& fairness);
+                                  const std::vector<FairnessItem>& fairness,
+                                  Existing existing = Existing::kReplace);
 
 // All tables, one after the other, to be put into a document that loads booktabs.
 std::string ToLatexDocument(const std::vector<Table>& tables, std::string_view title);

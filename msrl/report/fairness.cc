@@ -25,7 +25,8 @@ std::string Runs(std::size_t count) { return StrCat(count, count == 1 ? " run" :
 // commas are.
 FairnessItem SameInBranches(const RunRecords& records, std::string item, const char* key,
                             std::string_view between = ",") {
-  if (records.inits.empty()) return {std::move(item), std::nullopt, "no run starts from a branch"};
+  if (records.inits.empty())
+    return {std::move(item), std::nullopt, "no run starts from a branch or a library"};
   std::set<std::string> values;
   for (const auto& [hash, init] : records.inits) {
     values.insert(Join(SplitAt(init.Made(key), ','), between));
@@ -120,7 +121,8 @@ FairnessItem NamedComponents(const RunRecords& records, const Analysis& analysis
   std::vector<std::string> named, unnamed;
   for (const MethodInfo& method : analysis.methods) {
     const bool transfers = std::ranges::any_of(records.runs, [&method](const RunRecord& run) {
-      return run.method == method.facts.name && !run.facts.spec.init.empty();
+      const RunSpec& spec = run.facts.spec;
+      return run.method == method.facts.name && !(spec.init.empty() && spec.library.empty());
     });
     if (!transfers) continue;
     if (method.facts.component.empty()) {
@@ -141,14 +143,21 @@ FairnessItem NamedComponents(const RunRecords& records, const Analysis& analysis
 FairnessItem OneVersion(const RunRecords& records) {
   std::set<std::string> versions;
   bool known = true;
+  std::size_t mixed = 0;
   for (const RunRecord& run : records.runs) {
-    known = known && run.facts.commit != kUnknownCommit;
-    versions.insert(StrCat("msrl ", run.facts.version, " at ", run.facts.commit));
+    mixed += run.facts.code.size() > 1 ? 1 : 0;
+    for (const CodeRecord& code : run.facts.code) {
+      known = known && code.commit != kUnknownCommit;
+      versions.insert(StrCat("msrl ", code.version, " at ", code.commit,
+                             code.mujoco.empty() ? "" : " with MuJoCo " + code.mujoco));
+    }
   }
   if (versions.empty()) return {"Code version", std::nullopt, "no run yet"};
   // two builds without a commit look the same, and may differ
   const auto ok = known || versions.size() > 1 ? std::optional(versions.size() == 1) : std::nullopt;
-  return {"Code version", ok, StrCat(Join(versions), "; ", Runs(records.runs.size()))};
+  return {"Code version", ok,
+          StrCat(Join(versions), "; ", Runs(records.runs.size()),
+                 mixed == 0 ? "" : StrCat(", ", mixed, " of them made by more than one"))};
 }
 
 }  // namespace
@@ -172,8 +181,10 @@ std::vector<FairnessItem> CheckFairness(const RunRecords& records, const Analysi
   } else {
     items.push_back(SameSeeds(records, analysis));
     items.push_back(
-        SameInTask(records, analysis, "Target interaction budget",
-                   [](const RunRecord& run) { return StrCat(run.facts.spec.steps, " steps"); }));
+        SameInTask(records, analysis, "Target interaction budget", [](const RunRecord& run) {
+          return StrCat(run.facts.spec.steps, " steps",
+                        run.simulator_steps > 0 ? " and more in a simulator" : "");
+        }));
     items.push_back(SameInTask(records, analysis, "Target evaluation", [](const RunRecord& run) {
       const auto number = [](const std::optional<double>& value) {
         return value ? StrCat(*value) : std::string("none");

@@ -11,8 +11,10 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/json_text.h"
 #include "msrl/paper/figures.h"
 #include "msrl/run/json_fields.h"
+#include "msrl/run/manifest.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/sweep_directory.h"
 
@@ -67,7 +69,7 @@ void ForEachLine(std::string_view text, bool half_line_allowed, std::string_view
 }
 
 Evaluation ParseEvaluation(std::string_view line, const RunSpec& spec, std::string_view source) {
-  const Json json = Json::parse(line);
+  const auto json = ParseJson<Json>(line, source);
   Evaluation evaluation;
   evaluation.step = StepNumber(json, source);
   evaluation.mean_return = FiniteNumber(json, "mean_return", source);
@@ -155,6 +157,9 @@ RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
     // finished before its budget was made longer
     run.status.state = RunState::kInterrupted;
   }
+  if (const auto changed = ChangedRecords(folder); !changed.empty()) {
+    throw UserError(DescribeChanges(changed));
+  }
   const auto parse_evaluations = [&](std::string_view text, std::string_view name) {
     return ParseEvaluations(text, spec, run.finished(), name);
   };
@@ -166,6 +171,8 @@ RunRecord ReadRun(const fs::path& folder, std::vector<RecordProblem>& notes) {
     if (!spec.init.empty()) {
       read("metrics.jsonl", kMaxLogBytes, ParseTransferFigures, run.transfer);
     }
+    const fs::path metrics = folder / "metrics.jsonl";
+    run.simulator_steps = ParseSimulatorSteps(FileTail(metrics, 1 << 16), metrics.string());
   } catch (const UserError& error) {
     // no result depends on these
     notes.push_back({folder.string(), error.what()});
@@ -405,7 +412,8 @@ std::string ReadRows(const fs::path& file, std::vector<RecordProblem>& problems)
   try {
     std::string text = ReadWholeFile(file, kMaxJsonBytes);
     Strictly<Json>(file.string(), [&] {
-      return Json::parse(text).at("rows").get_ref<const Json::array_t&>().size();
+      const auto json = ParseJson<Json>(text, file.string());
+      return json.at("rows").get_ref<const Json::array_t&>().size();
     });
     return text;
   } catch (const UserError& error) {
@@ -425,7 +433,7 @@ RunFacts ParseRunFile(std::string_view text, std::string_view source) {
   RunFacts facts;
   facts.spec = RunSpecFromJson(text, source);
   return Strictly<Json>(source, [&] {
-    const Json json = Json::parse(text);
+    const auto json = ParseJson<Json>(text, source);
     const Json& env = json.at("env").at("spec");
     facts.family = env.at("family").get<std::string>();
     const auto measured = [&](const char* key) -> std::optional<double> {
@@ -436,15 +444,14 @@ RunFacts ParseRunFile(std::string_view text, std::string_view source) {
     facts.random_return = measured("random_return");
     facts.reference_return = measured("reference_return");
     facts.parameters = WholeNumber(json.at("agent"), "parameters", source);
-    facts.version = json.at("msrl_version").get<std::string>();
-    facts.commit = json.at("commit").get<std::string>();
+    facts.code = CodeFromJson(text, source);
     return facts;
   });
 }
 
 RunStatus ParseStatus(std::string_view text, std::string_view source) {
   return Strictly<Json>(source, [&] {
-    const Json json = Json::parse(text);
+    const auto json = ParseJson<Json>(text, source);
     RunStatus status;
     const std::string state = json.at("state").get<std::string>();
     constexpr RunState kKnown[] = {RunState::kRunning, RunState::kFinished, RunState::kInterrupted,
@@ -485,7 +492,7 @@ RunTiming ParseTiming(std::string_view text, std::string_view source) {
     std::string_view speed;  // the last of the present process
     const auto close = [&] {
       if (speed.empty()) return;
-      const Json json = Json::parse(speed);
+      const auto json = ParseJson<Json>(speed, source);
       timing.seconds += FiniteNumber(json, "seconds", source);
       steps += StepNumber(json, source) - first;
       if (!(timing.seconds >= 0.0 && std::isfinite(timing.seconds))) Damaged(source, "bad seconds");
@@ -497,7 +504,7 @@ RunTiming ParseTiming(std::string_view text, std::string_view source) {
         return;
       }
       close();
-      const Json json = Json::parse(line);
+      const auto json = ParseJson<Json>(line, source);
       first = StepNumber(json, source);
       timing.host = json.at("host").get<std::string>();
     });
@@ -507,16 +514,24 @@ RunTiming ParseTiming(std::string_view text, std::string_view source) {
   });
 }
 
-std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
-                                                    std::string_view source) {
-  constexpr std::string_view kKey = "\"transfer/predictor\":";
-  const std::size_t place = text.find(kKey);
-  if (place == std::string_view::npos) return std::nullopt;
+namespace {
+
+// The whole line that has this place; empty if there is none, or if its end is still to come.
+std::string_view LineAt(std::string_view text, std::size_t place) {
+  if (place == std::string_view::npos) return {};
   const std::size_t begin = text.rfind('\n', place) + 1;  // npos + 1 is 0
   const std::size_t end = text.find('\n', place);
-  if (end == std::string_view::npos) return std::nullopt;  // being written
+  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin);
+}
+
+}  // namespace
+
+std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
+                                                    std::string_view source) {
+  const std::string_view line = LineAt(text, text.find("\"transfer/predictor\":"));
+  if (line.empty()) return std::nullopt;
   return Strictly<Json>(source, [&] {
-    const Json json = Json::parse(text.substr(begin, end - begin));
+    const auto json = ParseJson<Json>(line, source);
     TransferFigures figures;
     figures.predictor = FiniteNumber(json, "transfer/predictor", source);
     if (json.contains("transfer/amplitude")) {
@@ -526,9 +541,21 @@ std::optional<TransferFigures> ParseTransferFigures(std::string_view text,
   });
 }
 
+std::int64_t ParseSimulatorSteps(std::string_view text, std::string_view source) {
+  text = text.substr(0, text.rfind('\n') + 1);  // without what is being written; npos + 1 is 0
+  const std::string_view line = LineAt(text, text.rfind("\"train/simulator_steps\":"));
+  if (line.empty()) return 0;
+  return Strictly<Json>(source, [&] {
+    const double steps =
+        FiniteNumber(ParseJson<Json>(line, source), "train/simulator_steps", source);
+    if (steps < 0.0 || steps > 1e15) Damaged(source, "train/simulator_steps is no count");
+    return static_cast<std::int64_t>(steps);
+  });
+}
+
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source) {
   return Strictly<Json>(source, [&] {
-    const Json json = Json::parse(text);
+    const auto json = ParseJson<Json>(text, source);
     BranchRecord record;
     record.dataset = json.at("dataset").get<std::string>();
     record.updates = WholeNumber(json.at("config"), "updates", source);

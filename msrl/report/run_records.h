@@ -40,7 +40,7 @@ struct RunFacts {
   std::string family = {};
   std::optional<double> random_return = {}, reference_return = {};
   std::int64_t parameters = 0;
-  std::string version = {}, commit = {};
+  std::vector<CodeRecord> code = {};  // that made it
 };
 
 struct RunTiming {
@@ -64,6 +64,7 @@ struct RunRecord {
   std::vector<Evaluation> evaluations = {};
   RunTiming timing;
   std::optional<TransferFigures> transfer = {};
+  std::int64_t simulator_steps = 0;  // tries beside the budget
 
   bool finished() const { return status.state == RunState::kFinished; }
 };
@@ -117,6 +118,8 @@ std::vector<Evaluation> ParseEvaluations(std::string_view text, const RunSpec& s
 RunTiming ParseTiming(std::string_view text, std::string_view source);
 // The line of metrics.jsonl that has them; the other lines are not looked at.
 std::optional<TransferFigures> ParseTransferFigures(std::string_view text, std::string_view source);
+// The last count in the end of metrics.jsonl; 0 if there is none.
+std::int64_t ParseSimulatorSteps(std::string_view text, std::string_view source);
 BranchRecord ParseBranchRecord(std::string_view text, std::string_view source);
 
 }  // namespace msrl::report

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "msrl/testing/slurp.h"
 #include "msrl/testing/synthetic_runs.h"
 #include "msrl/testing/user_error.h"
 
@@ -15,14 +15,8 @@ namespace msrl::report {
 namespace {
 
 namespace fs = std::filesystem;
+using ::msrl::testing::Slurp;
 using testing::UserErrorText;
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 void Spill(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -56,6 +50,20 @@ class RunRecordsTest : public ::testing::Test {
   }
   fs::path folder_;
 };
+
+TEST(RunRecords, TheLastCountOfSimulatorStepsIsRead) {
+  const auto count = [](const std::string& text) { return ParseSimulatorSteps(text, "metrics"); };
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("{\"step\":10,\"train/return\":1.0}\n"), 0);
+  const std::string lines =
+      "{\"step\":10,\"train/simulator_steps\":4.0}\n{\"step\":20,\"train/simulator_steps\":9.0}\n";
+  EXPECT_EQ(count(lines), 9);
+  EXPECT_EQ(count("half of a line}\n" + lines + "{\"step\":30,\"train/simulator_steps\":1"), 9);
+  for (const char* bad : {"-1.0", "1e300", "null", "\"9\""}) {
+    const std::string line = StrCat("{\"train/simulator_steps\":", bad, "}\n");
+    EXPECT_NE(UserErrorText([&] { count(line); }).find("metrics"), std::string::npos) << bad;
+  }
+}
 
 TEST_F(RunRecordsTest, FoldersNameEnvironmentAndMethod) {
   Run("arm/mine/7", {.agent = "msrl", .seed = 7, .predictor = 0.5});

@@ -307,16 +307,18 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
                        figure("difference_correlation"),
                        branch.dataset};
              }));
-  tables.push_back(ListOf("Cost", "Per run, evaluations included.",
-                          {"task", "method", "steps/s", "seconds", "parameters"}, analysis.costs,
-                          [&](const CostEntry& cost) -> Line {
-                            const bool timed = cost.seconds > 0.0;
-                            return {analysis.TaskName(cost.task),
-                                    analysis.Method(cost.method).title,
-                                    timed ? StepsText(cost.steps_per_second) : kNothing,
-                                    timed ? FixedText(cost.seconds, 1) : kNothing,
-                                    StepsText(static_cast<double>(cost.parameters))};
-                          }));
+  tables.push_back(
+      ListOf("Cost", "Per run, evaluations included; simulator: steps beside the budget.",
+             {"task", "method", "steps/s", "seconds", "parameters", "simulator"}, analysis.costs,
+             [&](const CostEntry& cost) -> Line {
+               const bool timed = cost.seconds > 0.0;
+               return {analysis.TaskName(cost.task),
+                       analysis.Method(cost.method).title,
+                       timed ? StepsText(cost.steps_per_second) : kNothing,
+                       timed ? FixedText(cost.seconds, 1) : kNothing,
+                       StepsText(static_cast<double>(cost.parameters)),
+                       cost.simulator_steps > 0.0 ? StepsText(cost.simulator_steps) : kNothing};
+             }));
   tables.push_back(
       ListOf("Fairness checklist", "From the run records.", {"item", "", "found"}, fairness,
              [](const FairnessItem& item) -> Line {

@@ -141,8 +141,10 @@ TEST_F(ReportOutputTest, TasksWithoutReferenceReturnsHaveRawOnes) {
   for (RunRecord& run : records_.runs) run.facts.reference_return.reset();
   records_.runs[0].facts.random_return = -50.0;
   records_.runs[0].status.state = RunState::kRunning;  // sac's seed 1
-  analysis_ = Analyse(records_, {.envs = EnvRegistry(),
-                                 .agents = BuiltinAgents()});  // nobody else knows the returns
+  // nobody else knows the returns
+  analysis_ = Analyse(
+      records_,
+      {.envs = EnvRegistry(), .agents = BuiltinAgents(), .pretrainers = PretrainerRegistry()});
   std::vector<std::vector<std::string>> rows;
   for (const Table& table : MakeTables(records_, analysis_, fairness_)) {
     if (table.title == "Raw returns") rows = table.rows;

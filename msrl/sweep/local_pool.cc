@@ -83,21 +83,20 @@ class Pool {
   }
 
   void Start(TaskEntry& entry) {
-    const std::filesystem::path log = ledger_.directory().LogOf(entry.task.path);
-    MakeFolder(log.parent_path());
+    const SweepDirectory& directory = ledger_.directory();
+    const std::filesystem::path log = directory.LogOf(entry.task.path);
+    const Folder folder = directory.Make(log.parent_path().lexically_relative(directory.path()));
     std::vector<std::string> words = options_.WorkerCommand();
-    words.push_back(ledger_.directory().path().string());
+    words.push_back(directory.path().string());
     words.push_back(entry.task.path);
-    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (out < 0) {
-      throw UserError(StrCat("cannot write ", log.string(), ": ", std::strerror(errno)));
-    }
+    const FileDescriptor file = folder.OpenForUpdate(log.filename().string());
+    const int out = file.get();
+    fcntl(out, F_SETFL, O_APPEND);
     const pid_t child = StartProcess(std::move(words), out, out, [parent = getpid()] {
       // a worker outlives its sweep only as long as its checkpoint takes
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(kTaskInterrupted);
     });
-    close(out);
     if (child < 0) throw UserError(StrCat("cannot start a process: ", std::strerror(errno)));
     entry.state = State::kRunning;
     entry.started = Clock::now();

@@ -7,9 +7,12 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
+#include "msrl/files/json_text.h"
 #include "msrl/paper/figures.h"
 #include "msrl/run/json_fields.h"
+#include "msrl/run/run_directory.h"
 #include "msrl/run/start_from.h"
+#include "msrl/value/value_branch.h"
 
 namespace msrl {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
+// a million runs
+constexpr JsonLimits kPlanLimits{.bytes = std::size_t{1} << 28, .values = 20'000'000};
 constexpr std::size_t kMaxRuns = 100'000;
 
 bool Knows(const std::vector<ConfigField>& fields, const std::string& key) {
@@ -39,8 +44,13 @@ int UpdatesOf(const std::vector<ConfigField>& options) {
   throw UserError("its kind has no option 'updates'");
 }
 
-ArtefactHeader HeaderOf(const SweepBranch& branch) {
-  return FindPretrainer(branch.kind).announce(branch.Options());
+// As ContentsHash makes them; becomes part of a path.
+bool IsHash(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+ArtefactHeader HeaderOf(const SweepBranch& branch, const PretrainerRegistry& pretrainers) {
+  return pretrainers.Find(branch.kind).announce(branch.Options());
 }
 
 // Without its identity.
@@ -94,8 +104,9 @@ class PlanBuilder {
       SweepBranch planned = branch;
       const std::string what = StrCat("branch '", branch.name, "': ");
       const PretrainerEntry& pretrainer = At(branch.line, what, [&]() -> const PretrainerEntry& {
-        return FindPretrainer(branch.kind);
+        return registries_.pretrainers.FindOrFirst(branch.kind);
       });
+      planned.kind = pretrainer.id;
       for (const SweepSetting& setting : branch.written) {
         if (setting.key == "objective" || setting.key == "control" || setting.key == "updates") {
           Fail(setting.line, StrCat(setting.key, " is a key of its own here, no setting"));
@@ -171,6 +182,7 @@ class PlanBuilder {
       for (const ConfigField& field : fields) known.push_back(field.key);
       for (const SweepSetting& setting : method.written) add(setting);
       if (!method.init.empty()) RequireBranch(method, agent);
+      if (!method.library_place.empty()) planned.library = AddLibrary(method);
       plan_.methods.push_back(std::move(planned));
     }
     for (const SweepSetting& setting : spec_.settings) {
@@ -182,13 +194,16 @@ class PlanBuilder {
 
   std::string DefaultRole(const SweepMethod& method, const AgentEntry& agent) const {
     if (agent.options({}).empty()) return "reference";  // it learns nothing
-    if (method.init.empty()) return agent.takes.empty() ? "baseline" : "scratch";
+    if (method.init.empty()) {
+      if (!method.library_place.empty()) return "transfer";
+      return agent.takes.empty() ? "baseline" : "scratch";
+    }
     return plan_.FindBranch(method.init)->control == "none" ? "transfer" : "control";
   }
 
   void RequireBranch(const SweepMethod& method, const AgentEntry& agent) const {
     const SweepBranch& branch = *plan_.FindBranch(method.init);
-    const ArtefactHeader header = HeaderOf(branch);
+    const ArtefactHeader header = HeaderOf(branch, registries_.pretrainers);
     At(method.line, StrCat("method '", method.name, "': "),
        [&] { RequireTakes(registries_.agents, agent, header.kind); });
     const bool aligned = header.lift_kind == "none" ||
@@ -198,6 +213,16 @@ class PlanBuilder {
                                method.unaligned ? "aligned; take out unaligned = true"
                                                 : "of another lift; say unaligned = true"));
     }
+  }
+
+  // The hash of its segments.
+  std::string AddLibrary(const SweepMethod& method) {
+    const auto strictly = [](const std::string& problem) { throw UserError(problem); };
+    std::string contents = At(method.line, StrCat("method '", method.name, "': "),
+                              [&] { return SegmentsFile(method.library_place, strictly); });
+    std::string hash = ContentsHash(contents);
+    plan_.libraries.emplace(hash, std::move(contents));
+    return hash;
   }
 
   void AddRuns() {
@@ -216,11 +241,19 @@ class PlanBuilder {
             At(method.line, what, [&] { return plan_.ResolvedSpecOf(run, registries_); });
         if (!method.init.empty() && !method.unaligned) {
           const std::string ours = ValueOf(spec.agent_settings, "lift");
-          const std::string theirs = HeaderOf(*plan_.FindBranch(method.init)).lift_kind;
+          const std::string theirs =
+              HeaderOf(*plan_.FindBranch(method.init), registries_.pretrainers).lift_kind;
           if (theirs != "none" && ours != theirs) {
             Fail(method.line, StrCat(what, "its lift is '", ours, "', that of branch '",
                                      method.init, "' is '", theirs, "'"));
           }
+        }
+        if (!spec.library.empty()) {
+          RunSpec with = spec;
+          At(method.line, what, [&] {
+            StartWithSegments(plan_.libraries.at(spec.library), method.library_place, registries_,
+                              with);
+          });
         }
         resolved.emplace(std::pair(e, m), spec);
       }
@@ -229,7 +262,8 @@ class PlanBuilder {
       for (auto& [place, spec] : resolved) {
         PlannedRun run = RunOf(plan_, place.first, place.second, seed);
         spec.seed = seed;
-        run.identity = Identity(plan_, run, spec, plan_.version, plan_.commit);
+        run.identity =
+            Identity(plan_, run, spec, registries_.pretrainers, plan_.version, plan_.commit);
         plan_.runs.push_back(std::move(run));
       }
       if (plan_.runs.size() > kMaxRuns) Fail(1, "more than 100000 runs");
@@ -291,14 +325,14 @@ RunSpec SweepPlan::SpecOf(const PlannedRun& run) const {
           .eval_episodes = env.eval_episodes,
           .log_every = log_every,
           .init = {},
-          .library = {}};
+          .library = method.library};
 }
 
 RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const {
   RunSpec spec = SpecOf(run);
   const SweepMethod& method = methods[run.method];
   if (const SweepBranch* branch = FindBranch(method.init)) {
-    SetFor(HeaderOf(*branch), method.unaligned, registries, spec);
+    SetFor(HeaderOf(*branch, registries.pretrainers), method.unaligned, registries, spec);
   }
   return Resolve(spec, registries);
 }
@@ -308,7 +342,8 @@ SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries) {
 }
 
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
-                     std::string_view version, std::string_view commit) {
+                     const PretrainerRegistry& pretrainers, std::string_view version,
+                     std::string_view commit) {
   Json json{{"env", resolved.env},
             {"env_settings", resolved.env_settings},
             {"agent", resolved.agent},
@@ -318,7 +353,7 @@ std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec
   if (resolved.library.empty()) json.erase("library");
   if (const SweepBranch* branch = plan.FindBranch(plan.methods[run.method].init)) {
     Json settings = Json::array();
-    for (const ConfigField& field : FindPretrainer(branch->kind).options(branch->Options())) {
+    for (const ConfigField& field : pretrainers.Find(branch->kind).options(branch->Options())) {
       settings.push_back(field.key + "=" + field.value);
     }
     json["branch"] = {{"kind", branch->kind},
@@ -352,13 +387,17 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     if (!good) throw UserError(StrCat(source, " is damaged: ", what...));
   };
   return Strictly<Json>(source, [&] {
-    Json json = Json::parse(text);
+    auto json = ParseJson<Json>(text, source, kPlanLimits);
     RequireFormat(json, "msrl-sweep", kFormatVersion, "a sweep's", source);
     // from before there were kinds
     for (Json& branch : json.at("branches")) {
       if (branch.is_object() && !branch.contains("kind")) {
-        branch["kind"] = Pretrainers().front().kind;
+        branch["kind"] = ValueBranch::kKind;
       }
+    }
+    // from before runs could start with a library
+    for (Json& method : json.at("methods")) {
+      if (method.is_object()) method.emplace("library", "");
     }
     // from before there were several behaviours
     if (json.contains("source") && json["source"].is_object()) {
@@ -391,6 +430,7 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
       require(std::ranges::find(roles, method.role) != roles.end(), "the method '", method.name,
               "' has the unknown role '", method.role, "'");
       require(method.init.empty() || plan.FindBranch(method.init), "no '", method.init, "'");
+      require(method.library.empty() || IsHash(method.library), "library '", method.library, "'");
     }
     const auto index = [&](const auto& items, const std::string& name) {
       const auto* found = ByName(items, name);
@@ -435,6 +475,10 @@ void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view
   for (const PlannedRun& run : old.runs) {
     if (!paths.contains(run.path)) fail(StrCat("run ", run.path, " is not in the file"));
   }
+}
+
+std::string LibraryPath(std::string_view hash) {
+  return StrCat("source/library-", hash, ".safetensors");
 }
 
 std::vector<SweepTask> TasksOf(const SweepPlan& plan) {

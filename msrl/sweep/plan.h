@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,8 +37,10 @@ struct SweepPlan {
   std::vector<SweepMethod> methods;
   std::vector<std::uint64_t> seeds;
   std::vector<PlannedRun> runs;  // by seed, so that an early stop leaves whole comparisons
+  // Contents of the segment libraries by their hashes; only of a plan that was made from its file.
+  std::map<std::string, std::string> libraries;
 
-  // Of sweep.json, which has a list of runs besides.
+  // Of sweep.json, which has a list of runs besides. Libraries are files beside it.
   template <typename V>
   void Fields(V&& visit) {
     visit("name", name);
@@ -60,14 +63,15 @@ struct SweepPlan {
   RunSpec ResolvedSpecOf(const PlannedRun& run, const Registries& registries) const;
 };
 
-// Checks everything that can be checked: environments, agents, settings, branches. UserError with
-// file and line.
+// Checks everything that can be checked: environments, agents, settings, branches, libraries.
+// UserError with file and line.
 SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries);
 
 // A hash of what the run's results depend on: its resolved settings and seed, the branch it starts
 // from, and the code. Never of a place or a job.
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
-                     std::string_view version, std::string_view commit);
+                     const PretrainerRegistry& pretrainers, std::string_view version,
+                     std::string_view commit);
 
 // sweep.json, and back. UserError that names `source` unless names and seeds are distinct, roles
 // known, and every run is one of the plan's environments and methods.
@@ -92,6 +96,9 @@ struct SweepTask {
 
 inline constexpr const char* kTrainData = "source/train.h5";
 inline constexpr const char* kHeldOutData = "source/held-out.h5";
+
+// In the sweep's directory: the segment library with these contents.
+std::string LibraryPath(std::string_view hash);
 
 // In an order in which they can be done.
 std::vector<SweepTask> TasksOf(const SweepPlan& plan);

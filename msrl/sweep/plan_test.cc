@@ -193,9 +193,10 @@ TEST(PlanTest, IdentitiesFollowEverythingThatResultsDependOn) {
   changed("settings = { width = 16 }", "settings = { width = 16, batch = 32 }", false, false, true);
   const PlannedRun& run = plan.runs[0];
   const RunSpec spec = plan.ResolvedSpecOf(run, BuiltinRegistries());
-  EXPECT_EQ(Identity(plan, run, spec, plan.version, plan.commit), run.identity);
-  EXPECT_NE(Identity(plan, run, spec, "9.9.9", plan.commit), run.identity);
-  EXPECT_NE(Identity(plan, run, spec, plan.version, "abc"), run.identity);
+  EXPECT_EQ(Identity(plan, run, spec, BuiltinPretrainers(), plan.version, plan.commit),
+            run.identity);
+  EXPECT_NE(Identity(plan, run, spec, BuiltinPretrainers(), "9.9.9", plan.commit), run.identity);
+  EXPECT_NE(Identity(plan, run, spec, BuiltinPretrainers(), plan.version, "abc"), run.identity);
 }
 
 TEST(PlanTest, JsonAndBack) {
@@ -216,7 +217,7 @@ TEST(PlanTest, JsonAndBack) {
 
 TEST(PlanTest, BranchIsTheFirstKindOfPretraining) {
   const SweepPlan plan = Plan(kGood);
-  EXPECT_EQ(plan.branches[0].kind, Pretrainers().front().kind);
+  EXPECT_EQ(plan.branches[0].kind, BuiltinPretrainers().begin()->id);
   const std::string generic =
       With(kGood, "[[branch]]", "[[pretrain]]\nkind = \"value-branch\"\nobjective = \"shape\"");
   EXPECT_EQ(ToJson(Plan(generic)), ToJson(plan));
@@ -227,10 +228,27 @@ TEST(PlanTest, BranchIsTheFirstKindOfPretraining) {
   EXPECT_EQ(plain.methods[2].role, "transfer");
 }
 
-TEST(PlanTest, PlansFromBeforeThereWereKindsAreRead) {
+TEST(PlanTest, AProgramMayHavePretrainersOfItsOwn) {
+  Registries own = BuiltinRegistries();
+  PretrainerEntry mine = own.pretrainers.Find("value-branch");
+  mine.id = "mine";
+  own.pretrainers.Add(mine);
+  const std::string text = With(kGood, "[[branch]]", "[[pretrain]]\nkind = \"mine\"");
+  const SweepSpec spec = ParseSweepSpec(text, "my.toml");
+  EXPECT_EQ(MakePlan(spec, own).branches[0].kind, "mine");
+  EXPECT_NE(testing::UserErrorText([&] {
+              MakePlan(spec, BuiltinRegistries());
+            }).find("my.toml:13: branch 'shape': unknown kind of pretraining 'mine'"),
+            std::string::npos);
+  own.pretrainers = PretrainerRegistry({mine});
+  EXPECT_EQ(MakePlan(ParseSweepSpec(kGood, "my.toml"), own).branches[0].kind, "mine");
+}
+
+TEST(PlanTest, PlansFromBeforeThereWereKindsAndLibrariesAreRead) {
   const std::string text = ToJson(Plan(kGood));
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(text);
   json["branches"][0].erase("kind");
+  json["methods"][2].erase("library");
   EXPECT_EQ(ToJson(PlanFromJson(json.dump(), "sweep.json")), text);
 }
 
@@ -325,7 +343,7 @@ TEST(PlanTest, AllPresetsCanBeCarriedOut) {
     for (const std::uint64_t seed : plan.seeds) EXPECT_GE(seed, 100U);  // 0-9 are for tuning
     ++presets;
   }
-  EXPECT_EQ(presets, 7);
+  EXPECT_EQ(presets, 8);
 }
 
 }  // namespace

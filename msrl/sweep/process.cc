@@ -22,7 +22,12 @@ pid_t StartProcess(std::vector<std::string> words, int out, int err,
   pthread_sigmask(SIG_BLOCK, &stops, &before);
   const pid_t child = fork();
   if (child == 0) {
-    for (const int signal : kStopSignals) std::signal(signal, SIG_DFL);
+    for (const int signal : kStopSignals) {
+      struct sigaction action {};
+      sigaction(signal, nullptr, &action);
+      // what nohup ignores stays ignored
+      if (action.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     prepare();
     setpgid(0, 0);

@@ -7,6 +7,7 @@
 
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/json_text.h"
 #include "msrl/run/run_directory.h"
 
 namespace msrl {
@@ -24,8 +25,8 @@ void LastObjects(const fs::path& file, std::streamoff most, const Take& take) {
     if (end == std::string::npos) return;
     text.resize(end);
     const std::size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
-    const Json line = Json::parse(text.substr(begin), nullptr, false);
-    if (line.is_object() && take(line)) return;
+    const auto line = TryParseJson<Json>(std::string_view(text).substr(begin));
+    if (line && line->is_object() && take(*line)) return;
   }
 }
 
@@ -99,9 +100,7 @@ RunRecord ReadRunRecord(const fs::path& run) {
     const std::string text = ReadWholeFile(run / "run.json", 1 << 24);
     record.spec = RunSpecFromJson(text, (run / "run.json").string());
     record.steps = record.spec->steps;
-    const Json json = Json::parse(text);
-    json.at("msrl_version").get_to(record.version);
-    json.at("commit").get_to(record.commit);
+    record.code = CodeFromJson(text, (run / "run.json").string());
   } catch (const std::exception& problem) {
     record.state = RunState::kDamaged;
     record.message = problem.what();
@@ -110,13 +109,13 @@ RunRecord ReadRunRecord(const fs::path& run) {
   // killed until the status says otherwise: also if it never came to write one
   record.state = RunState::kKilled;
   const std::string status = FileTail(run / "status.json", 1 << 16);
-  if (const Json json = Json::parse(status, nullptr, false); json.is_object()) {
-    const Json state = json.value("state", Json());
-    record.step = StepNumber(json);
+  if (const auto json = TryParseJson<Json>(status); json && json->is_object()) {
+    const Json state = json->value("state", Json());
+    record.step = StepNumber(*json);
     if (state == "finished" && record.step >= record.steps) record.state = RunState::kFinished;
     if (state == "interrupted") record.state = RunState::kInterrupted;
     if (state == "failed") record.state = RunState::kFailed;
-    const Json message = json.value("message", Json());
+    const Json message = json->value("message", Json());
     if (message.is_string()) record.message = message.get<std::string>();
   }
   ReadSpeed(run, record);

@@ -31,9 +31,8 @@ struct RunRecord {
   std::int64_t steps = 0;
   double steps_per_second = 0.0;  // as last measured; 0: never
   std::optional<LeaseHolder> holder;
-  std::string message;  // of a failure or damage
-  std::string version;  // of the msrl that made it
-  std::string commit;
+  std::string message;           // of a failure or damage
+  std::vector<CodeRecord> code;  // that made it
   std::optional<RunSpec> spec;
 };
 

@@ -16,6 +16,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/json_text.h"
 #include "msrl/sweep/process.h"
 
 namespace msrl {
@@ -105,8 +106,8 @@ CommandResult Execute(const std::vector<std::string>& words) {
 // Empty where it cannot be read: it is for people alone.
 Json ReadJobs(const fs::path& file) {
   if (!fs::exists(file)) return Json::array();
-  Json jobs = Json::parse(ReadWholeFile(file, 1 << 26), nullptr, false);
-  return jobs.is_array() ? jobs : Json::array();
+  const auto jobs = TryParseJson<Json>(ReadWholeFile(file, 1 << 26));
+  return jobs && jobs->is_array() ? *jobs : Json::array();
 }
 
 // Data first, then branches, then runs; runs that start from nothing need not wait.
@@ -124,7 +125,7 @@ class SlurmDriver {
         folder_(root_ / "slurm"),
         prefix_(StrCat("msrl-", Hex(StableHash(fs::weakly_canonical(root_).string())).substr(0, 8),
                        "-")) {
-    MakeFolder(folder_);
+    ledger.directory().Make("slurm");
     WriteFileAtomically(folder_ / "job.sh", kJobScript);
     for (std::size_t i = 0; i < ledger_.entries().size(); ++i) {
       by_path_[ledger_.entries()[i].task.path] = i;
@@ -373,7 +374,7 @@ std::map<std::string, QueuedIndices> ParseQueue(std::string_view text, std::stri
     return -1;
   };
   try {
-    const Json document = Json::parse(text);
+    const auto document = ParseJson<Json>(text, "squeue --json");
     for (const Json& job : document.at("jobs")) {
       const std::string job_name = job.at("name").get<std::string>();
       if (!job_name.starts_with(prefix)) continue;

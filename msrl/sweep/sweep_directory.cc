@@ -1,5 +1,6 @@
 #include "msrl/sweep/sweep_directory.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -78,8 +79,10 @@ std::optional<std::string> SweepDirectory::FailureOf(std::string_view task) cons
 void SweepDirectory::RecordFailure(std::string_view task, const std::string& message) const {
   const fs::path file = FailureFile(task);
   try {
-    MakeFolder(file.parent_path());
-    WriteFileAtomically(file, message + "\n");
+    const std::string text = message + "\n";
+    const std::string_view contents = text;
+    Make(file.parent_path().lexically_relative(path_))
+        .Write(file.filename().string(), std::span(&contents, 1));
   } catch (const UserError&) {
     // the reason that is being recorded may be the same
   }
@@ -91,11 +94,15 @@ void SweepDirectory::ForgetFailure(std::string_view task) const {
 }
 
 std::optional<LeaseHolder> SweepDirectory::Driver() const {
-  return Lease::HolderOf(path_ / kLockFile);
+  return Lease::HolderOf(path_ / kLockFile, LeaseOf::kFolder);
 }
 
 bool SameCode(const RunRecord& record) {
-  return record.version == BuildVersion() && record.commit == BuildCommit();
+  CodeRecord ours;
+  ours.version = BuildVersion();
+  ours.commit = BuildCommit();
+  return std::ranges::all_of(record.code,
+                             [&ours](const CodeRecord& code) { return code.SameCode(ours); });
 }
 
 void RequirePlanned(const SweepDirectory& directory, const PlannedRun& run, const RunRecord& record,
@@ -141,14 +148,15 @@ void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registr
     RunSpec wanted = resolved.at(place);
     wanted.seed = run.seed;
     RequirePlanned(directory, run, record, wanted);
-    run.identity = Identity(plan, run, wanted, record.version, record.commit);
+    run.identity = Identity(plan, run, wanted, registries.pretrainers, VersionsOf(record.code),
+                            CommitsOf(record.code));
     if (SameCode(record)) continue;
     if (record.state == RunState::kFinished) {
       ++old_finished;
     } else if (!options.any_version) {
-      throw UserError(StrCat(directory.File(run.path).string(), " was begun by msrl ",
-                             record.version, " (", record.commit, "), this is ", BuildVersion(),
-                             " (", BuildCommit(), "): go on with that one, or say --any-version"));
+      throw UserError(StrCat(directory.File(run.path).string(), " was made by ",
+                             record.code.back().Describe(), ", this is ", BuildVersion(), " (",
+                             BuildCommit(), "): go on with that one, or say --any-version"));
     }
   }
   if (old_finished > 0) {
@@ -161,7 +169,12 @@ void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registr
 Lease TakeDirectory(const SweepDirectory& directory, const SweepPlan& plan) {
   MakeFolder(directory.path());
   Lease lease(directory.path() / kLockFile,
-              directory.path().string() + " is being swept already, by");
+              directory.path().string() + " is being swept already, by", LeaseOf::kFolder);
+  for (const auto& [hash, contents] : plan.libraries) {
+    const fs::path file = LibraryPath(hash);
+    const std::string_view piece = contents;
+    directory.Make(file.parent_path()).Write(file.filename().string(), std::span(&piece, 1));
+  }
   WriteFileAtomically(directory.path() / kPlanFile, ToJson(plan));
   return lease;
 }

@@ -21,6 +21,8 @@ class SweepDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path File(std::string_view relative) const { return path_ / relative; }
+  // A folder of the sweep, made if need be; UserError if it would be reached through a link.
+  Folder Make(const std::filesystem::path& relative) const { return Folder(path_).Make(relative); }
 
   bool HasPlan() const;
   // sweep.json; UserError if there is none or it is damaged.
@@ -57,8 +59,8 @@ struct PrepareOptions {
 void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registries& registries,
                  const PrepareOptions& options);
 
-// Makes the directory, takes it for this process and writes sweep.json. LeaseError if another
-// process drives a sweep there.
+// Makes the directory, takes it for this process and writes sweep.json and the libraries.
+// LeaseError if another process drives a sweep there.
 Lease TakeDirectory(const SweepDirectory& directory, const SweepPlan& plan);
 
 // UserError unless a run that is there is the planned one: same settings, same initialisation.

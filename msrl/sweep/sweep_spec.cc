@@ -25,6 +25,8 @@ constexpr std::size_t kMaxNames = 1'000;
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
 
 // An error is one line, whatever a key in quotes may hold.
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 std::string OneLine(std::string text) {
   std::ranges::replace_if(text, IsControl, '?');
   return text;
@@ -60,6 +62,45 @@ std::string AsciiOf(std::string_view text, std::string_view file) {
     }
   }
   return ascii;
+}
+
+// Whether the dot is that of a number which stands alone. In a key, it would be followed by a blank
+// and a dot that is none: of the dots of a key, at least every second one is not of a number.
+bool IsDotOfNumber(std::string_view text, std::size_t dot) {
+  const auto is = [text](std::size_t i, std::string_view any) {
+    return i >= text.size() || any.find(text[i]) != std::string_view::npos;
+  };
+  const auto skip = [text](std::size_t i) {
+    while (i < text.size() && IsDigit(text[i])) ++i;
+    return i;
+  };
+  std::size_t begin = dot;
+  while (begin > 0 && IsDigit(text[begin - 1])) --begin;
+  if (begin == dot) return false;
+  if (begin > 0 && is(begin - 1, "+-")) --begin;
+  std::size_t end = skip(dot + 1);
+  if (end == dot + 1) return false;
+  if (end < text.size() && is(end, "eE")) end = skip(end + 1 + (is(end + 1, "+-") ? 1 : 0));
+  return (begin == 0 || is(begin - 1, " \t\n=,[{")) && is(end, " \t\r\n,]}#");
+}
+
+// Every dot in a key is a table in a table, and the parser takes any number of them. Keys end with
+// their line, so counting by lines is enough; dots of numbers like 0.5 do not count, those in texts
+// do, so that no text can hide others.
+void RequireShallow(std::string_view text, std::string_view file) {
+  constexpr int kMaxDots = 16;
+  int line = 1;
+  int dots = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      ++line;
+      dots = 0;
+    }
+    if (text[i] != '.' || IsDotOfNumber(text, i)) continue;
+    if (++dots > kMaxDots) {
+      throw UserError(StrCat(file, ":", line, ": more than ", kMaxDots, " dots in a line"));
+    }
+  }
 }
 
 int LineOf(const toml::source_region& place) { return static_cast<int>(place.begin.line); }
@@ -300,7 +341,7 @@ SweepBranch ReadBranch(const Reader& reader, bool any_kind) {
   SweepBranch branch;
   branch.line = reader.line();
   branch.name = reader.Name("name");
-  branch.kind = reader.Text("kind", Pretrainers().front().kind);
+  branch.kind = reader.Text("kind", "");
   branch.objective = reader.Text("objective", any_kind ? "" : "shape");
   branch.control = reader.Text("control", branch.control);
   reader.Int("updates", 0, 1'000'000'000, branch.updates);
@@ -328,9 +369,14 @@ SweepEnv ReadEnv(const Reader& reader, SweepEnv env) {
   return env;
 }
 
+std::string ComponentOf(const SweepMethod& method) {
+  if (method.library_place.empty()) return method.init.empty() ? "none" : "matrix-value branch";
+  return method.init.empty() ? "segment library" : "matrix-value branch and segment library";
+}
+
 SweepMethod ReadMethod(const Reader& reader) {
   reader.Allow({"name", "title", "agent", "role", "paper", "component", "init", "unaligned",
-                "shared", "envs", "settings"});
+                "library", "shared", "envs", "settings"});
   SweepMethod method;
   method.line = reader.line();
   method.name = reader.Name("name");
@@ -341,9 +387,10 @@ SweepMethod ReadMethod(const Reader& reader) {
   if (method.unaligned && method.init.empty()) {
     reader.Fail(reader.KeyLine("unaligned"), "unaligned says how to take init, which is missing");
   }
+  method.library_place = reader.Text("library", "");
   method.role = reader.Choice("role", MethodRoles());
   method.paper = reader.Choice("paper", PaperRows("control"));
-  method.component = reader.Text("component", method.init.empty() ? "none" : "matrix-value branch");
+  method.component = reader.Text("component", ComponentOf(method));
   reader.Bool("shared", method.shared);
   method.envs = reader.Texts("envs");
   method.written = reader.Settings();
@@ -425,6 +472,7 @@ std::vector<std::uint64_t> ParseSeeds(std::string_view text) {
 SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   const std::string ascii = AsciiOf(text, file);
+  RequireShallow(ascii, file);
   toml::table document;
   try {
     document = toml::parse(ascii, file);

@@ -46,7 +46,7 @@ struct SweepSource {
 // Something to pretrain, of any kind.
 struct SweepBranch {
   std::string name;
-  std::string kind;
+  std::string kind;       // in the file, empty: the first
   std::string objective;  // empty: the kind's own
   std::string control = "none";
   int updates = -1;                   // in the file, -1: the kind's own
@@ -108,6 +108,7 @@ struct SweepMethod {
   std::string component = {};  // what is transferred, in words
   std::string init = {};       // the branch that its runs start from; empty: none
   bool unaligned = false;
+  std::string library = {};  // hash of the segments that its runs start with; empty: none
   std::vector<std::string> settings = {};  // shared ones included
 
   template <typename V>
@@ -120,9 +121,11 @@ struct SweepMethod {
     visit("component", component);
     visit("init", init);
     visit("unaligned", unaligned);
+    visit("library", library);
     visit("settings", settings);
   }
 
+  std::string library_place = {};  // the file with these segments, or a run that has them
   std::vector<SweepSetting> written = {};
   bool shared = true;                  // whether [settings] apply
   std::vector<std::string> envs = {};  // none: all

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "msrl/core/check.h"
+#include "msrl/testing/user_error.h"
 
 namespace msrl {
 namespace {
+
+using ::msrl::testing::UserErrorText;
 
 constexpr const char* kGood = R"([sweep]
 name = "try"
@@ -190,6 +193,33 @@ TEST(SweepSpecTest, SeedsAreListsAndRanges) {
   for (const char* bad : {"", "a", "1-", "-1", "1,,2", "1-2-3", "1 ", "99999999999999999999"}) {
     EXPECT_THROW(ParseSeeds(bad), UserError) << bad;
   }
+}
+
+// Each was the end of the process: tables in tables are destroyed by recursion.
+TEST(SweepSpec, DeepTablesAreRefused) {
+  const auto problem = [](const std::string& text) {
+    return UserErrorText([&] { ParseSweepSpec(text, "deep.toml"); });
+  };
+  const auto repeated = [](const std::string& part, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += part;
+    return text;
+  };
+  const std::string dots = "deep.toml:1: more than 16 dots in a line";
+  for (const char* part :
+       {".a", " . a", ".1", "\t.\t1", ".\"=.\"", ".'\"'", ".1 .1", ".1-1", ".1e1", ".-1 .1e+1"}) {
+    EXPECT_EQ(problem("a" + repeated(part, 300'000) + " = 1"), dots) << part;
+    EXPECT_EQ(problem("[a" + repeated(part, 300'000) + "]"), dots) << part;
+    EXPECT_EQ(problem("a = \"\"\"\"\"\"\nb" + repeated(part, 20) + " = 1"),
+              "deep.toml:2: more than 16 dots in a line");
+  }
+  for (const auto& [open, close] : {std::pair("[", "]"), {"{a=", "}"}, {"[\n", "]"}}) {
+    const std::string text = problem("a = " + repeated(open, 20) + "1" + repeated(close, 20));
+    EXPECT_NE(text.find("exceeded maximum nested value depth of 16"), std::string::npos) << text;
+  }
+  // a list of numbers is no depth
+  const std::string list = "rates = [" + repeated("0.5, -1.25e-3, ", 100) + "1.0]";
+  EXPECT_EQ(problem(list).find("dots"), std::string::npos);
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class TaskRunner {
   TaskOutcome Carry(const SweepTask& task) const {
     if (task.is_run()) return Run(plan_.runs[task.item]);
     const fs::path file = directory_.File(task.path);
-    MakeFolder(file.parent_path());
-    const Lease lease(Beside(file, ".lock"), file.string() + " is being made by");
+    directory_.Make(fs::path(task.path).parent_path());
+    const Lease lease(Beside(file, ".lock"), file.string() + " is being made by", LeaseOf::kFile);
     if (fs::exists(file)) return TaskOutcome::kDone;
     try {
       if (task.kind == SweepTask::Kind::kData) {
@@ -72,7 +72,7 @@ class TaskRunner {
   }
 
   void MakeBranch(const SweepBranch& branch, std::uint64_t seed, const fs::path& file) const {
-    const PretrainerEntry& pretrainer = FindPretrainer(branch.kind);
+    const PretrainerEntry& pretrainer = registries_.pretrainers.Find(branch.kind);
     const std::vector<std::string> settings = branch.Options();
     const EpisodeFile train = ReadEpisodes(directory_.File(kTrainData));
     GoOn();
@@ -108,7 +108,7 @@ class TaskRunner {
   }
 
   TaskOutcome Run(const PlannedRun& run) const {
-    const fs::path path = directory_.File(run.path);
+    const fs::path path = directory_.Make(run.path).path();
     const RunRecord record = ReadRunRecord(path);
     if (record.state == RunState::kDamaged) throw UserError(record.message);
     if (record.state == RunState::kAbsent) return Play(Create(run, path));
@@ -118,8 +118,8 @@ class TaskRunner {
       return TaskOutcome::kDone;
     }
     if (!SameCode(record) && !options_.any_version) {
-      throw UserError(StrCat(path.string(), " was begun by msrl ", record.version, " (",
-                             record.commit, "); --any-version goes on all the same"));
+      throw UserError(StrCat(path.string(), " was made by ", record.code.back().Describe(),
+                             "; --any-version goes on all the same"));
     }
     return Play(RunDirectory::OpenForWriting(path));
   }
@@ -131,6 +131,14 @@ class TaskRunner {
       const Artefact artefact = Artefact::Read(directory_.File(run.branch));
       StartFrom(artefact, plan_.methods[run.method].unaligned, registries_, spec);
       start.init = artefact.contents();
+    }
+    if (!spec.library.empty()) {
+      const std::string file = directory_.File(LibraryPath(spec.library)).string();
+      start.library = SegmentLibrary::ReadContents(file);
+      if (ContentsHash(start.library) != spec.library) {
+        throw UserError(StrCat(file, " is damaged; the sweep's command writes it again"));
+      }
+      StartWithSegments(start.library, file, registries_, spec);
     }
     try {
       return RunDirectory::Create(path, Resolve(spec, registries_), registries_, start);

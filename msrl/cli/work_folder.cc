@@ -1,0 +1,42 @@
+#include "msrl/cli/work_folder.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "msrl/cli/commands.h"
+#include "msrl/files/atomic_file.h"
+#include "msrl/run/stop_signal.h"
+
+namespace msrl::cli {
+namespace {
+constexpr const char* kLockFile = "lock";
+}  // namespace
+
+WorkFolder::WorkFolder(std::filesystem::path path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  MakeFolder(path_);
+  lease_.emplace(path_ / kLockFile, path_.string() + " is being worked in by", LeaseOf::kFolder);
+  InstallStopSignals();
+}
+
+WorkFolder::~WorkFolder() {
+  std::error_code ignored;
+  if (path_.empty() || !std::filesystem::exists(path_, ignored)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+    if (entry.path().filename() != kLockFile) return;
+  }
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void WorkFolder::Stop() const {
+  fmt::print(stderr, "stopped; the same command goes on with what is in {}\n", path_.string());
+  throw ExitRequest{kInterrupted};
+}
+
+void WorkFolder::Remove() const {
+  if (!path_.empty()) std::filesystem::remove_all(path_);
+}
+
+}  // namespace msrl::cli
