@@ -35,15 +35,22 @@ SacConfig BaseConfig(int width) {
   return config;
 }
 
+// What becomes of F in the critic.
+enum class Branch { kLearns, kStays, kIsGone };
+
 // An agent in its environment.
 class Player {
  public:
   // SAC, or MSRL over it with a plan.
-  Player(const std::string& env, std::optional<PlanKind> plan, int width) : env_(MakeEnv(env)) {
+  Player(const std::string& env, std::optional<PlanKind> plan, int width,
+         Branch branch = Branch::kLearns)
+      : env_(MakeEnv(env)) {
     MsrlConfig<SacConfig> config;
     static_cast<SacConfig&>(config) = BaseConfig(width);
     if (plan) {
       config.plan = *plan;
+      config.branch_steps = branch == Branch::kLearns ? 0 : 1;
+      config.branch_fade = branch == Branch::kIsGone ? 1 : 0;
       config.model.model.first_updates = 20;
       agent_ = std::make_unique<MsrlOver<Sac, SacConfig>>(env_->spec(), config, 0);
     } else {
@@ -85,10 +92,11 @@ double Seconds(const F& call) {
   return ProcessorSeconds() - begin;
 }
 
-void Update(benchmark::State& state, const std::string& env, PlanKind plan) {
+void Update(benchmark::State& state, const std::string& env, PlanKind plan,
+            Branch branch = Branch::kLearns) {
   const auto width = static_cast<int>(state.range(0));
   Player sac(env, std::nullopt, width);
-  Player msrl(env, plan, width);
+  Player msrl(env, plan, width, branch);
   double sac_seconds = 0.0;
   double msrl_seconds = 0.0;
   for (auto _ : state) {
@@ -153,6 +161,8 @@ void Widths(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK_CAPTURE(Update, hopper, "hopper", PlanKind::kOff)->Apply(Widths);
 BENCHMARK_CAPTURE(Update, reacher, "reacher", PlanKind::kOff)->Apply(Widths);
+BENCHMARK_CAPTURE(Update, hopper_stays, "hopper", PlanKind::kOff, Branch::kStays)->Apply(Widths);
+BENCHMARK_CAPTURE(Update, hopper_gone, "hopper", PlanKind::kOff, Branch::kIsGone)->Apply(Widths);
 BENCHMARK_CAPTURE(Update, hopper_model, "hopper", PlanKind::kModel)->Apply(Widths);
 BENCHMARK_CAPTURE(Plan, library, "hopper", PlanKind::kLibrary, 2.0, 60.0)->Apply(Widths);
 BENCHMARK_CAPTURE(Plan, model, "hopper", PlanKind::kModel, 0.0, 150.0)->Apply(Widths);
