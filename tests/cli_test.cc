@@ -17,11 +17,13 @@
 #include "msrl/datasets/episode_file.h"
 #include "msrl/datasets/trajectory_file.h"
 #include "msrl/memory/segment_library.h"
+#include "msrl/testing/slurp.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::msrl::testing::Slurp;
 
 const std::string kExample = std::string(MSRL_SOURCE_DIR) + "/examples/trajectories.jsonl";
 
@@ -30,13 +32,6 @@ struct Outcome {
   std::string out;
   std::string err;
 };
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 class CliTest : public ::testing::Test {
  protected:
@@ -95,8 +90,8 @@ TEST_F(CliTest, DescribePrintsHorizonBlocksPatternsAndMatrix) {
 
 TEST_F(CliTest, JsonHoldsTheMatrixAndThePatterns) {
   const TrajectoryFile file = ReadTrajectories(kExample);
-  for (const char* kind :
-       {"full", "compact", "compact-no-action", "compact-no-reward", "compact-effort"}) {
+  for (const char* kind : {"full", "compact", "compact-no-action", "compact-no-reward",
+                           "compact-effort", "compact-squares"}) {
     const Outcome outcome = Run("describe --json --lift " + std::string(kind) + " " + kExample);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const auto lift = Lift::Make({LiftKindFromName(kind), file.d, file.q, {}});
@@ -161,7 +156,11 @@ TEST_F(CliTest, MistakesAreOneLineAndExitCodeTwo) {
   ExpectUserError("descrbe x", "did you mean 'describe'?");
   ExpectUserError("describe --liftt full " + kExample, "did you mean '--lift'?");
   ExpectUserError("describe --lift ful " + kExample, "did you mean 'full'?");
-  ExpectUserError("describe", "FILE is required");
+  ExpectUserError("describe", "FILE is required (see msrl describe --help)");
+  ExpectUserError("train --env reacher --agent sac --steps 1e5 --learning-rate 3",
+                  "unknown option '--learning-rate'; settings are given as --set "
+                  "learning_rate=VALUE (see msrl train --help)");
+  ExpectUserError("train --env reacher --agent SAC --steps 1e5", "did you mean 'sac'?");
   ExpectUserError("describe missing.jsonl", "missing.jsonl: No such file or directory");
   ExpectUserError("describe " + Write("a.txt", "x"), "cannot tell the format");
   ExpectUserError("describe " + Write("empty.jsonl", ""), "no trajectory in it");
@@ -310,7 +309,8 @@ TEST_F(CliTest, CollectsDescribesAndPretrains) {
   EXPECT_NE(collected.out.find("contents "), std::string::npos) << collected.out;
   EXPECT_EQ(Run("collect --out " + held_out + " --episodes 40 --seed 3").out.substr(0, 200),
             collected.out.substr(0, 200));
-  EXPECT_EQ(Run("collect --out " + held_out + " --episodes 20 --split held-out").exit_code, 0);
+  EXPECT_EQ(Run("collect --force --out " + held_out + " --episodes 20 --split held-out").exit_code,
+            0);
 
   const Outcome described = Run("describe " + train + " --lift compact --json");
   ASSERT_EQ(described.exit_code, 0) << described.err;
@@ -399,7 +399,9 @@ TEST_F(CliTest, PretrainingMistakes) {
   const std::string train = (folder_ / "train.h5").string();
   ASSERT_EQ(Run("collect --out " + train + " --episodes 4 --targets mc").exit_code, 0);
   ExpectUserError("collect --out " + (folder_ / "a.txt").string(), ".h5");
-  ExpectUserError("collect --out " + train + " --sources micro-gird", "did you mean");
+  ExpectUserError("collect --out " + train, "is there already; --force replaces it");
+  ExpectUserError("collect --force --out " + train + " --sources micro-gird", "did you mean");
+  EXPECT_FALSE(fs::exists(train + ".work"));
   ExpectUserError("pretrain --data " + train, "--held-out");
   ExpectUserError("pretrain --set target=mc --data " + train + " --held-out " + train, "split");
   ExpectUserError("pretrain --control nonsense", "nonsense");
@@ -434,7 +436,7 @@ TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
   ASSERT_EQ(built.exit_code, 0) << built.err;
   EXPECT_NE(built.out.find("from 10 episodes of micro-grid"), std::string::npos) << built.out;
   const std::string first_bytes = Slurp(library);
-  Run("library build --family micro-grid --length 2 --stride 2" + from);
+  Run("library build --force --family micro-grid --length 2 --stride 2" + from);
   EXPECT_EQ(Slurp(library), first_bytes);
 
   const auto shown = nlohmann::json::parse(Run("library show --json " + library).out);
@@ -463,7 +465,8 @@ TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
   EXPECT_NE(Run("library nearest --slot 5 " + library).out.find("head action"), std::string::npos);
 
   const Outcome mined = Run(
-      "library mine --json --family graph-motif --length 2,3 --radius 2 --min-episodes 2" + from);
+      "library mine --force --json --family graph-motif --length 2,3 --radius 2 --min-episodes 2" +
+      from);
   ASSERT_EQ(mined.exit_code, 0) << mined.err;
   const auto motifs = nlohmann::json::parse(mined.out);
   ASSERT_FALSE(motifs.empty());
@@ -471,7 +474,7 @@ TEST_F(CliTest, LibrariesAreBuiltMinedAndShown) {
   EXPECT_EQ(nlohmann::json::parse(Run("library show --json " + library).out)["segments"],
             motifs.size());
   const Outcome best =
-      Run("library build --family graph-motif --best 0.3 --policy by-value" + from);
+      Run("library build --force --family graph-motif --best 0.3 --policy by-value" + from);
   EXPECT_NE(best.out.find("from 3 episodes"), std::string::npos) << best.out;
 }
 

@@ -1,70 +1,24 @@
 // Reports as a user makes them: the real command over made-up and real runs.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "msrl/agents/registry.h"
 #include "msrl/report/page_template.h"
 #include "msrl/testing/synthetic_runs.h"
+#include "tests/command_test.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-class ReportCommandTest : public ::testing::Test {
+class ReportCommandTest : public CommandTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("msrl_report_" + std::to_string(getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directory(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  int Run(const Arguments& arguments) const {
-    Arguments words{MSRL_BINARY};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-      const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-      dup2(open((folder_ / "out").c_str(), flags, 0600), STDOUT_FILENO);
-      dup2(open((folder_ / "err").c_str(), flags, 0600), STDERR_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  std::string Out() const { return Slurp(folder_ / "out"); }
-  std::string Err() const { return Slurp(folder_ / "err"); }
-  std::string At(const std::string& name) const { return (folder_ / name).string(); }
-  void ExpectMistake(const Arguments& arguments, const std::string& what) const {
-    EXPECT_EQ(Run(arguments), 2) << what;
-    EXPECT_NE(Err().find(what), std::string::npos) << Err();
-    const std::string err = Err();
-    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
-  }
   void MakeSweep() const {
     report::WriteSyntheticSweep(folder_ / "runs",
                                 {.name = "</script><b>\"&",
@@ -83,7 +37,6 @@ class ReportCommandTest : public ::testing::Test {
       }
     }
   }
-  fs::path folder_;
 };
 
 TEST_F(ReportCommandTest, DamagedAndMissingRunsAreNamedAndTheOthersUsed) {
@@ -121,6 +74,7 @@ TEST_F(ReportCommandTest, AllOutputs) {
   }
   // the same again: tables do not depend on when they are made
   const std::string csv = Slurp(folder_ / "csv/table.csv");
+  arguments.emplace_back("--force");
   ASSERT_EQ(Run(arguments), 0);
   EXPECT_EQ(Slurp(folder_ / "csv/table.csv"), csv);
 }
@@ -171,7 +125,7 @@ TEST_F(ReportCommandTest, ExhibitsOfARealRun) {
   EXPECT_GT(data["library"][0]["segments"].size(), 0u);
   EXPECT_EQ(data["library"][0]["segments"][0]["entry"].size(), 8u);
   // and without
-  ASSERT_EQ(Run({"report", At("runs"), "--json", At("data.json"), "--no-exhibits"}), 0);
+  ASSERT_EQ(Run({"report", At("runs"), "--json", At("data.json"), "--no-exhibits", "--force"}), 0);
   EXPECT_EQ(nlohmann::json::parse(Slurp(folder_ / "data.json"))["matrices"].size(), 0u);
 }
 

@@ -13,7 +13,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,23 +22,18 @@
 #include "msrl/env/spec.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/testing/slurp.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::msrl::testing::Slurp;
 using Arguments = std::vector<std::string>;
 
 // One per kind of action, and one of MuJoCo's for those that learn.
 const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse", "reacher"};
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // TensorBoard's file without its time stamps and checksums.
 std::string WithoutTimes(std::string events) {
@@ -283,7 +277,7 @@ TEST_F(RunCommandTest, ALearningRateThatIsFarTooHighIsFoundOut) {
 
 TEST_F(RunCommandTest, SignalsStopWithACheckpoint) {
   ASSERT_EQ(Run(Train("graph-motif", "random", kSteps, "whole")), 0);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
     const std::string name = "signal" + std::to_string(signal);
     // a long run, so that the signal comes in the middle
     const pid_t child = Start(Train("graph-motif", "random", 2'000'000'000, name));
@@ -407,6 +401,28 @@ TEST_F(RunCommandTest, ARunFromABranchStandsAlone) {
   }
 }
 
+TEST_F(RunCommandTest, ARunWithAGoalReadingGoesOn) {
+  const std::string reading = Dir("reading.safetensors");
+  ASSERT_EQ(Run({"pretrain", "--kind", "goal-reading", "--episodes", "200", "--updates", "20",
+                 "--rows", "mixed", "--set", "width=8", "--out", reading}),
+            0)
+      << Err();
+  const auto train = [&](const std::string& run, std::int64_t steps) {
+    Arguments arguments = Train("arena-dense", "msrl", steps, run, "3", kOnceOnly);
+    *(std::ranges::find(arguments, "--eval-every") + 1) = "50";  // at the end of either
+    return With(arguments, {"--env-set", "hidden=goal", "--init", reading, "--set", "plan=model"});
+  };
+  ASSERT_EQ(Run(train("whole", 400)), 0) << Err();
+  ASSERT_EQ(Run(train("part", 250)), 0) << Err();  // ends inside an episode
+  fs::remove(folder_ / "part" / "init.safetensors");
+  ASSERT_EQ(Run({"resume", Dir("part"), "--steps", "400"}), 0) << Err();
+  EXPECT_EQ(Slurp(NewestCheckpoint("whole")), Slurp(NewestCheckpoint("part")));
+  EXPECT_EQ(Run({"eval", Dir("part"), "--episodes", "2"}), 0) << Err();
+  ExpectMistake(With(Train("arena-dense", "msrl", 400, "blind", "3", kOnceOnly),
+                     {"--set", "sight=reading", "--set", "plan=off"}),
+                "needs a goal reading");
+}
+
 TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   const std::string branch = WriteBranch("branch.safetensors");
   const std::string foreign = WriteBranch("foreign.safetensors", LiftId{12345});
@@ -508,6 +524,7 @@ TEST_F(RunCommandTest, ARunWithSettingsOfAnotherVersionSaysWhatToDo) {
   ASSERT_NE(place, std::string::npos);
   text.replace(place, 6, "\"bygone\"");
   std::ofstream(file) << text;
+  fs::remove(folder_ / "old" / "manifest.json");
   ExpectMistake({"resume", Dir("old")}, "unknown setting 'bygone'");
   EXPECT_NE(Err().find("finish the run with the msrl that began it"), std::string::npos) << Err();
 }

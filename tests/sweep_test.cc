@@ -17,11 +17,13 @@
 #include <vector>
 
 #include "msrl/core/rng.h"
+#include "msrl/testing/slurp.h"
 
 namespace msrl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::msrl::testing::Slurp;
 using Arguments = std::vector<std::string>;
 using Json = nlohmann::json;
 
@@ -74,13 +76,6 @@ agent = "msrl"
 init = "shape"
 )";
 constexpr int kRuns = 12;
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 class SweepCommandTest : public ::testing::Test {
  protected:
@@ -431,12 +426,52 @@ TEST_F(SweepCommandTest, GrowsByMoreSeedsAndMethods) {
   EXPECT_EQ(Slurp(folder_ / "out/rooms/random/100/timing.jsonl"), timing);
 }
 
+TEST_F(SweepCommandTest, AMethodStartsWithALibrary) {
+  const auto with = [this](const std::string& library, const std::string& more) {
+    Write("with.toml", kSpec + ("[[method]]\nname = \"with\"\nagent = \"msrl\"\nlibrary = \"" +
+                                library + "\"\n" + more));
+    return Sweep("out", {"--only", "method=with"}, "with.toml");
+  };
+  ASSERT_EQ(Run({"train", "--env", "four-rooms-sparse", "--agent", "msrl", "--steps", "120",
+                 "--run", Path("earlier"), "--set", "hidden_width=16", "--set", "batch_size=16",
+                 "--set", "random_steps=50", "--set", "replay_size=200"}),
+            0)
+      << Err();
+  const std::string rooms = "envs = [\"rooms\"]\n";
+  const std::string place = Path("with.toml") + ":";
+  ExpectMistake(with(Path("none"), rooms), place);
+  ExpectMistake(with(Path("tiny.toml"), rooms), "tiny.toml: not a safetensors file");
+  ExpectMistake(with(Path("earlier"), ""), "method 'with' in 'reacher': ");
+  ExpectMistake(with(Path("earlier"), rooms + "settings = { plan = \"off\" }\n"),
+                "set plan=library or plan=both");
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+
+  ASSERT_EQ(Run(with(Path("earlier"), rooms)), 0) << Err();
+  const Json plan = Json::parse(Slurp(folder_ / "out/sweep.json"));
+  const std::string hash = plan.at("methods").at(3).at("library");
+  EXPECT_EQ(plan.at("methods").at(3).at("role"), "transfer");
+  EXPECT_EQ(plan.at("methods").at(3).at("component"), "segment library");
+  const fs::path copy = folder_ / ("out/source/library-" + hash + ".safetensors");
+  for (const char* seed : {"100", "101"}) {
+    const fs::path run = folder_ / "out/rooms/with" / seed;
+    EXPECT_EQ(Json::parse(Slurp(run / "run.json")).at("library"), hash);
+    EXPECT_TRUE(Slurp(run / "library.safetensors") == Slurp(copy));
+  }
+  // the file is the same library as the run
+  ASSERT_EQ(Run(with(copy.string(), rooms)), 0) << Err();
+  EXPECT_NE(Out().find("2 of 2 runs finished"), std::string::npos) << Out();
+  // the earlier run goes on, and its library is another one
+  ASSERT_EQ(Run({"resume", Path("earlier"), "--steps", "200"}), 0) << Err();
+  ExpectMistake(with(Path("earlier"), rooms), "method 'with' has library \"" + hash + "\" there");
+}
+
 TEST_F(SweepCommandTest, OtherCodeIsNotMixedInSilently) {
   ASSERT_EQ(Run(Sweep("out", {"--only", "method=random"})), 0) << Err();
   const fs::path finished = folder_ / "out/rooms/random/100/run.json";
   Json json = Json::parse(Slurp(finished));
-  json["commit"] = "0123456789ab";
+  json["commit"] = json["made_by"][0]["commit"] = "0123456789ab";
   std::ofstream(finished) << json.dump(2);
+  fs::remove(finished.parent_path() / "manifest.json");
   EXPECT_EQ(Run(Sweep("out", {"--only", "method=random"})), 0) << Err();
   EXPECT_NE(Err().find("1 finished run was made by other code"), std::string::npos) << Err();
   Json status{{"state", "interrupted"}, {"step", 100}, {"steps", 600}};
