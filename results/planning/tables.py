@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of README.md: results/planning/tables.py [EVALUATIONS.csv.gz [AFTER_STEP [METHOD]]]
+"""The tables of README.md: results/planning/tables.py [EVALUATIONS.csv.gz[,MORE.csv.gz] [AFTER_STEP [METHOD]]]
 
 Means of the evaluations after a step (0), and how far METHOD (plan) is ahead of the others."""
 import collections
@@ -18,15 +18,16 @@ ORDER = {"sac": "SAC", "msrl": "MSRL with its library, pretrained", "plan-scratc
          "matrix-plan": "the same, and planning", "reading-shuffled": "shuffled reading",
          "reading-shuffled-plan": "shuffled reading, and planning",
          "reading": "pretrained reading", "reading-plan": "pretrained reading, and planning",
-         "shown": "SAC, goal shown"}
-path = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "planning/evaluations.csv.gz"
+         "shown": "SAC, goal shown", "sac-her": "SAC with hindsight"}
+paths = sys.argv[1].split(",") if len(sys.argv) > 1 else [pathlib.Path(__file__).parent / "planning/evaluations.csv.gz"]
 after = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 ahead_method = sys.argv[3] if len(sys.argv) > 3 else "plan"
 returns = collections.defaultdict(list)
-with gzip.open(path, "rt") as file:
-    for row in csv.DictReader(file):
-        if int(row["step"]) > after:  # before learning all are alike
-            returns[row["env"], row["method"], int(row["seed"])].append(float(row["return"]))
+for path in paths:
+    with gzip.open(path, "rt") as file:
+        for row in csv.DictReader(file):
+            if int(row["step"]) > after:  # before learning all are alike
+                returns[row["env"], row["method"], int(row["seed"])].append(float(row["return"]))
 auc = collections.defaultdict(dict)
 for (env, method, seed), values in returns.items():
     auc[env, method][seed] = sum(values) / len(values)
@@ -35,7 +36,8 @@ rng = random.Random(1)
 for env in sorted({env for env, _ in auc}):
     print(f"\n**{env}**\n\n| | seeds | return | {ahead_method} − it | ahead |\n|---|---|---|---|---|")
     best = auc[env, ahead_method]
-    for method, title in ORDER.items():
+    others = sorted({method for _, method in auc} - set(ORDER))
+    for method, title in [*ORDER.items(), *zip(others, others)]:
         values = auc.get((env, method), {})
         if len(values) < 2:
             continue
