@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -96,9 +97,18 @@ class PretrainCommand {
     const std::vector<std::string> written = Train(*ready, train_hash, held_out_hash, rows);
     const std::string json = ToJson(rows, pretrainer_, settings_, train_hash, held_out_hash) + "\n";
     if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
+    Print(rows, *ready, json, train_hash, held_out_hash, written);
+    // last: killed before that, the same command tells its figures again
+    std::fflush(stdout);
     work_->Remove();
+  }
+
+ private:
+  void Print(const std::vector<PretrainRow>& rows, const Pretrainer& ready, const std::string& json,
+             const std::string& train_hash, const std::string& held_out_hash,
+             const std::vector<std::string>& written) const {
     if (options_.json) return fmt::print("{}", json);
-    const auto [train_count, held_out_count] = ready->examples();
+    const auto [train_count, held_out_count] = ready.examples();
     fmt::print("Source pretraining of a {}: {}, seeds {} to {}\n", pretrainer_.id, Summary(),
                options_.first_seed,
                options_.first_seed + static_cast<std::uint64_t>(options_.seeds) - 1);
@@ -108,7 +118,6 @@ class PretrainCommand {
     for (const std::string& path : written) fmt::print("{}: {}\n", pretrainer_.id, path);
   }
 
- private:
   EpisodeFile Load(const std::string& path, Split split) const {
     if (!path.empty()) {
       EpisodeFile file = ReadEpisodes(path);
