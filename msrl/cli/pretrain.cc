@@ -247,7 +247,8 @@ class PretrainCommand {
       fmt::print("{:<16}", row.name);
       for (const PretrainColumn& column : pretrainer_.columns) {
         const MeanStd value = row.Of(column.key);
-        std::string cell = fmt::format("{:.3f} ± {:.3f}", value.mean, value.std);
+        std::string cell = fmt::format("{:.3f}", value.mean);
+        if (options_.seeds > 1) cell += fmt::format(" ± {:.3f}", value.std);
         if (const auto paper = pretrainer_.paper(row.name, column.key)) {
           cell += fmt::format(" ({:.3f})", paper->mean);
         }
@@ -256,8 +257,9 @@ class PretrainCommand {
       fmt::print("\n");
     }
     fmt::print(
-        "\nMean ± std over seeds, on held-out instances; in brackets the paper's. Errors are in "
-        "units of\nthe variance of the training targets.\n");
+        "\n{}n held-out instances; in brackets the paper's. Errors are in units of\nthe variance "
+        "of the training targets.\n",
+        options_.seeds > 1 ? "Mean ± std over seeds, o" : "O");
   }
 
   const PretrainOptions& options_;

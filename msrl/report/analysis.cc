@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "msrl/core/check.h"
+#include "msrl/report/aggregates.h"
+#include "msrl/report/cautions.h"
 
 namespace msrl::report {
 namespace {
@@ -508,6 +510,11 @@ bool Analysis::HasRole(std::string_view role) const {
                              [role](const auto& method) { return method.facts.role == role; });
 }
 
+bool Analysis::JudgesTransfer() const {
+  return std::ranges::any_of(
+      verdicts, [this](const auto& verdict) { return Method(verdict.of.a).role == "transfer"; });
+}
+
 std::vector<std::string> Analysis::Columns() const {
   std::vector<std::string> columns = families;
   columns.emplace_back("Average");
@@ -550,6 +557,8 @@ Analysis Analyse(const RunRecords& records, const Registries& registries,
     AddCost(analysis, place.first, place.second, runs);
   }
   Compare(analysis, auc, registries.agents, options.baseline, options.bootstrap);
+  AddAggregates(analysis, options.bootstrap);
+  AddCautions(analysis);
   return analysis;
 }
 

@@ -124,6 +124,20 @@ struct Verdict {
   std::string text = {};  // "clear gain", "clear loss", "not clear", "too few seeds"
 };
 
+// Over all tasks that can be normalised, of a method with runs in all of them. One entry per place.
+struct Aggregate {
+  int method = 0;
+  std::vector<double> at = {};
+  std::vector<double> value = {};
+  std::vector<std::optional<double>> low = {}, high = {};
+};
+
+// What a reader must know of a task before its figures.
+struct Caution {
+  int task = 0;
+  std::string text = {};
+};
+
 struct CostEntry {
   int task = 0, method = 0;
   double steps_per_second = 0.0;
@@ -144,6 +158,11 @@ struct Analysis {
   std::vector<GainEntry> gains = {};
   std::vector<ImprovementEntry> improvements = {};
   std::vector<Verdict> verdicts = {};
+  std::vector<Caution> cautions = {};
+  // At shares of the budget: interquartile mean of the normalised returns of all runs.
+  std::vector<Aggregate> aggregate_curves = {};
+  // At normalised returns: share of runs whose last evaluation is above.
+  std::vector<Aggregate> profiles = {};
   std::vector<CostEntry> costs = {};
   std::vector<RecordProblem> problems = {};  // what could not be worked out
 
@@ -154,6 +173,8 @@ struct Analysis {
   // "all" for kAllTasks.
   std::string TaskName(int task) const { return task == kAllTasks ? "all" : Task(task).name; }
   bool HasRole(std::string_view role) const;
+  // Whether a verdict is about something that was transferred.
+  bool JudgesTransfer() const;
   std::vector<std::string> Columns() const;
   std::vector<int> TasksOf(const std::string& family) const;
 };

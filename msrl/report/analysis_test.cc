@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -135,10 +136,67 @@ TEST_F(AnalysisTest, VerdictsNeedFiveSeedsAndAnIntervalWithoutZero) {
   EXPECT_EQ(analysis.verdicts[2].task, kAllTasks);
   EXPECT_NEAR(analysis.verdicts[2].gain.mean,
               (analysis.verdicts[0].gain.mean + analysis.verdicts[1].gain.mean) / 2, 1e-12);
-  EXPECT_EQ(analysis.verdicts[2].gain.n, 10);
+  EXPECT_EQ(analysis.verdicts[2].gain.n, 5);
+  EXPECT_EQ(analysis.verdicts[2].gain.wins, 5);
+  EXPECT_TRUE(analysis.JudgesTransfer());
   // not the paper's families: its average is no comparison
   EXPECT_FALSE(analysis.gains[2].paper);
   EXPECT_TRUE(analysis.gains[0].paper);
+}
+
+TEST_F(AnalysisTest, AggregatesAreOverMethodsThatHaveEveryTask) {
+  Sweep({"reacher", "hopper"}, {1, 2});
+  Line("reacher", "sac", "sac", 1, 0.3);  // no Hopper
+  const double ends[] = {0.2, 0.4, 0.6, 1.0};
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    Line(i < 2 ? "reacher" : "hopper", "msrl", "msrl", 1 + i % 2, ends[i]);
+  }
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
+  ASSERT_EQ(analysis.aggregate_curves.size(), 1u);
+  ASSERT_EQ(analysis.profiles.size(), 1u);
+  const Aggregate& curve = analysis.aggregate_curves[0];
+  EXPECT_EQ(analysis.Method(curve.method).name, "msrl");
+  ASSERT_EQ(curve.at.size(), 41u);
+  EXPECT_NEAR(curve.value.front(), 0.0, 1e-12);
+  EXPECT_NEAR(curve.value.back(), 0.5, 1e-12);  // of 0.4 and 0.6, the middle half
+  // between two evaluations: at 21 of 40, step 525
+  EXPECT_NEAR(curve.at[21], 0.525, 1e-12);
+  EXPECT_NEAR(curve.value[21], 0.525 * 0.5, 1e-12);
+  EXPECT_LE(*curve.low.back(), 0.5);
+  EXPECT_GE(*curve.high.back(), 0.5);
+  const Aggregate& profile = analysis.profiles[0];
+  for (std::size_t i = 0; i < profile.at.size(); ++i) {
+    double above = 0.0;
+    for (const double end : ends) above += end > profile.at[i] + 1e-9 ? 0.25 : 0.0;
+    if (std::ranges::none_of(ends, [&](double e) { return std::abs(e - profile.at[i]) < 1e-9; })) {
+      EXPECT_DOUBLE_EQ(profile.value[i], above) << profile.at[i];
+    }
+  }
+  EXPECT_EQ(profile.at.front(), 0.0);
+  EXPECT_EQ(profile.at.back(), 1.0);
+}
+
+TEST_F(AnalysisTest, WhatToKnowBeforeTheFigures) {
+  Sweep({"hopper"}, {1});
+  const auto texts = [this](double few_shot) {
+    const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+    std::string all;
+    for (const Caution& caution :
+         Analyse(records, BuiltinRegistries(), {.few_shot = few_shot}).cautions) {
+      all += caution.text + "\n";
+    }
+    return all;
+  };
+  Line("hopper", "sac", "sac", 1, -0.5);
+  Line("hopper", "msrl", "msrl", 1, -0.4);
+  std::string all = texts(1.0);
+  EXPECT_NE(all.find("“Random actions” is above every method"), std::string::npos) << all;
+  EXPECT_NE(all.find("random steps before learning fill up to 100 %"), std::string::npos) << all;
+  Line("hopper", "sac", "sac", 1, 0.5);
+  Line("hopper", "msrl", "msrl", 1, 0.5);
+  all = texts(1.0);
+  EXPECT_EQ(all.find("Random actions"), std::string::npos) << all;
 }
 
 TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
@@ -336,6 +394,13 @@ TEST_F(AnalysisTest, FairnessOfTheBranches) {
   EXPECT_EQ(items["Source trajectories"].ok, true);
   EXPECT_EQ(items["Source compute"].ok, false);
   EXPECT_EQ(items["Architecture scale"].ok, true);
+  Line("reacher", "sac", "sac", 1, 0.5);  // without a branch, so smaller
+  items = check();
+  EXPECT_EQ(items["Architecture scale"].ok, false);
+  EXPECT_NE(items["Architecture scale"].found.find("times as many as the smallest"),
+            std::string::npos)
+      << items["Architecture scale"].found;
+  fs::remove_all(folder_ / "reacher/sac");
   // a branch file that was changed afterwards is said, and the run is used
   std::ofstream(folder_ / "reacher/msrl/2/init.safetensors") << "x";
   const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());

@@ -87,6 +87,21 @@ class Document {
                   {"n", verdict.gain.n},
                   {"text", verdict.text}};
     });
+    json["judges_transfer"] = analysis_.JudgesTransfer();
+    json["cautions"] = List(analysis_.cautions, [this](const Caution& caution) {
+      return Json{{"env", Task(caution.task)}, {"text", caution.text}};
+    });
+    for (const auto& [key, aggregates] :
+         {std::pair("aggregate_curves", &analysis_.aggregate_curves),
+          std::pair("profiles", &analysis_.profiles)}) {
+      json[key] = List(*aggregates, [this](const Aggregate& aggregate) {
+        return Json{{"method", Method(aggregate.method)},
+                    {"at", aggregate.at},
+                    {"value", aggregate.value},
+                    {"low", Value(aggregate.low)},
+                    {"high", Value(aggregate.high)}};
+      });
+    }
     json["families"] = List(analysis_.families, [this](const std::string& family) {
       return Json{{"name", family},
                   {"envs", List(analysis_.TasksOf(family), [this](int t) { return Task(t); })}};
@@ -302,7 +317,8 @@ class Document {
               {"few_shot", analysis_.few_shot}};
     json["runs"] = {{"finished", counts.finished}, {"running", counts.running},
                     {"failed", counts.failed},     {"interrupted", counts.interrupted},
-                    {"missing", counts.missing},   {"damaged", counts.damaged}};
+                    {"missing", counts.missing},   {"damaged", counts.damaged},
+                    {"other", counts.other}};
     json["problems"] = Json::array();
     for (const auto* problems : {&records_.problems, &analysis_.problems, &more_problems}) {
       for (const RecordProblem& problem : *problems) {

@@ -6,12 +6,13 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
+#include "msrl/report/tables.h"
 #include "msrl/run/run_spec.h"
 
 namespace msrl::report {
 namespace {
 
-constexpr double kComparableSizes = 1.25;  // largest over smallest
+constexpr double kComparableSizes = 1.1;  // largest over smallest
 
 std::string Join(const auto& parts, std::string_view separator = ", ") {
   std::string text;
@@ -92,27 +93,40 @@ FairnessItem SameSeeds(const RunRecords& records, const Analysis& analysis) {
   return item;
 }
 
+// What is transferred, and whole agents in the same task.
 FairnessItem ModuleSizes(const RunRecords& records, const Analysis& analysis) {
   using Sizes = std::set<std::int64_t>;
   const auto range = [](const Sizes& sizes) {
     if (sizes.size() == 1) return StrCat(*sizes.begin());
     return StrCat(*sizes.begin(), " to ", *sizes.rbegin());
   };
+  const auto ratio = [](const Sizes& sizes) {
+    return static_cast<double>(*sizes.rbegin()) / static_cast<double>(*sizes.begin());
+  };
   Sizes modules;
   for (const auto& [hash, count] : records.init_parameters) modules.insert(count);
   FairnessItem item{"Architecture scale", std::nullopt, "no module is transferred"};
   if (!modules.empty()) {
-    item.ok = static_cast<double>(*modules.rbegin()) <=
-              kComparableSizes * static_cast<double>(*modules.begin());
+    item.ok = ratio(modules) <= kComparableSizes;
     item.found = StrCat("transferred modules: ", range(modules), " parameters");
   }
   std::map<std::string, Sizes> agents;
+  std::map<int, Sizes> in_task;
   for (const CostEntry& cost : analysis.costs) {
+    if (cost.parameters == 0) continue;  // learns nothing
     agents[analysis.Method(cost.method).name].insert(cost.parameters);
+    in_task[cost.task].insert(cost.parameters);
   }
+  double largest = 1.0;
+  for (const auto& [task, sizes] : in_task) largest = std::max(largest, ratio(sizes));
+  if (item.ok && largest > kComparableSizes) item.ok = false;
   std::vector<std::string> lines;
   for (const auto& [name, sizes] : agents) lines.push_back(StrCat(name, " ", range(sizes)));
   item.found += StrCat("; whole agents: ", Join(lines));
+  if (largest > kComparableSizes) {
+    item.found += StrCat("; in one task the largest has ", FixedText(largest, 1),
+                         " times as many as the smallest");
+  }
   return item;
 }
 

@@ -228,12 +228,17 @@ void StandInForSweep(const AgentRegistry& agents, RunRecords& records) {
   }
 }
 
+// A run that is whole, and not a repetition of what it stands beside.
+class OtherRun : public UserError {
+  using UserError::UserError;
+};
+
 // What a listed run says about itself must be what the sweep says about it.
 void RequireAsListed(const RunRecord& run, const PlannedRun& listed, const SweepPlan& sweep) {
   const RunSpec& spec = run.facts.spec;
   const auto require = [](std::string_view what, const auto& found, const auto& wanted) {
     if (found == wanted) return;
-    throw UserError(
+    throw OtherRun(
         StrCat("its ", what, " is ", found, ", the sweep says ", wanted, "; not the same run"));
   };
   require("seed", spec.seed, listed.seed);
@@ -242,12 +247,13 @@ void RequireAsListed(const RunRecord& run, const PlannedRun& listed, const Sweep
   require("agent", spec.agent, sweep.methods[listed.method].agent);
 }
 
-// Reads a run; accept(run) names it. What is damaged or refused is left out.
+// Reads a run; accept(run) names it. What is damaged or another run than its place says is left
+// out.
 template <typename Accept>
 void Take(RunRecords& records, const fs::path& folder, const Accept& accept) {
   const std::string path = Relative(folder, records.folder);
-  const auto leave_out = [&](const std::string& why) {
-    ++records.counts.damaged;
+  const auto leave_out = [&](int& count, const std::string& why) {
+    ++count;
     records.problems.push_back({path, why});
   };
   try {
@@ -265,10 +271,12 @@ void Take(RunRecords& records, const fs::path& folder, const Accept& accept) {
        : state == RunState::kFailed  ? counts.failed
                                      : counts.interrupted);
     records.runs.push_back(std::move(run));
+  } catch (const OtherRun& error) {
+    leave_out(records.counts.other, error.what());
   } catch (const UserError& error) {
-    leave_out(error.what());
+    leave_out(records.counts.damaged, error.what());
   } catch (const fs::filesystem_error& error) {
-    leave_out(error.code().message());
+    leave_out(records.counts.damaged, error.code().message());
   }
 }
 
@@ -300,20 +308,15 @@ class Repetitions {
       return firsts_.try_emplace({run.env, method}, First{spec, run.path}).first->second;
     };
     const First& task = first("");
-    if (spec.env != task.spec.env || spec.env_settings != task.spec.env_settings) {
-      Refuse("environment", task);
-    }
+    Require("environment", {spec.env}, {task.spec.env}, task);
+    Require("environment", spec.env_settings, task.spec.env_settings, task);
     const First& method = first(run.method);
-    if (spec.agent != method.spec.agent || spec.agent_settings != method.spec.agent_settings) {
-      Refuse("agent", method);
-    }
-    if (spec.init.empty() != method.spec.init.empty() ||
-        spec.library.empty() != method.spec.library.empty()) {
-      Refuse("start", method);
-    }
+    Require("agent", {spec.agent}, {method.spec.agent}, method);
+    Require("agent", spec.agent_settings, method.spec.agent_settings, method);
+    Require("start", StartOf(spec), StartOf(method.spec), method);
     if (!seeds_.insert({run.env, run.method, spec.seed}).second) {
-      throw UserError(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
-                             spec.seed, "; the first one is used"));
+      throw OtherRun(StrCat("another run of ", run.method, " in ", run.env, " with seed ",
+                            spec.seed, "; the first one is used"));
     }
   }
 
@@ -322,9 +325,30 @@ class Repetitions {
     RunSpec spec;
     std::string path;
   };
-  [[noreturn]] static void Refuse(std::string_view what, const First& first) {
-    throw UserError(StrCat("its ", what, " or settings of it are not those of ", first.path,
-                           ", which counts as the same method in the same task; left out"));
+  using Texts = std::vector<std::string>;
+
+  static Texts StartOf(const RunSpec& spec) {
+    return {spec.init.empty() ? "nothing pretrained" : "something pretrained",
+            spec.library.empty() ? "no library" : "a library"};
+  }
+  // Names what one has and the other does not.
+  static void Require(std::string_view what, const Texts& found, const Texts& wanted,
+                      const First& first) {
+    const auto only = [](const Texts& in, const Texts& not_in) {
+      constexpr std::size_t kShown = 3;
+      std::string text;
+      std::size_t count = 0;
+      for (const std::string& entry : in) {
+        if (std::ranges::find(not_in, entry) != not_in.end()) continue;
+        if (++count <= kShown) text += StrCat(text.empty() ? "" : ", ", entry);
+      }
+      if (count > kShown) text += StrCat(" and ", count - kShown, " more");
+      return text.empty() ? std::string("no more") : text;
+    };
+    if (found == wanted) return;
+    throw OtherRun(StrCat("other settings than ", first.path, ", which counts as the same method ",
+                          "in the same task: ", what, " with ", only(found, wanted),
+                          ", there with ", only(wanted, found), "; left out"));
   }
 
   std::map<std::pair<std::string, std::string>, First> firsts_;  // method "": of the task

@@ -87,6 +87,7 @@ struct RecordProblem {
 
 struct RunCounts {
   int finished = 0, running = 0, failed = 0, interrupted = 0, missing = 0, damaged = 0;
+  int other = 0;  // whole, but with other settings than its place says
 };
 
 struct RunRecords {

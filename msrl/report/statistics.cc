@@ -270,15 +270,17 @@ std::optional<PairedGain> PairedGainOf(std::span<const SeedScores> a, std::span<
   for (std::size_t k = 0; k < a.size(); ++k) {
     differences.push_back(PairedDifferences(a[k], b[k]));
     if (differences.back().empty()) return std::nullopt;
-    const std::vector<double>& values = differences.back().values();
-    gain.mean += Mean(values) / static_cast<double>(a.size());
-    gain.n += differences.back().n();
-    gain.wins += static_cast<int>(
-        std::count_if(values.begin(), values.end(), [](double value) { return value > 0.0; }));
+    gain.mean += Mean(differences.back().values()) / static_cast<double>(a.size());
   }
   if (differences.empty()) return std::nullopt;
   options.expanded = true;
   gain.interval = StratifiedBootstrap(differences, MeanOfMeans, options);
+  for (const std::uint64_t seed : CommonSeeds(differences)) {
+    double sum = 0.0;
+    for (const SeedScores& task : differences) sum += *task.Of(seed);
+    ++gain.n;
+    gain.wins += sum > 0.0 ? 1 : 0;
+  }
   return gain;
 }
 

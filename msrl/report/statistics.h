@@ -121,8 +121,8 @@ SeedScores PairedDifferences(const SeedScores& a, const SeedScores& b);
 struct PairedGain {
   double mean = 0.0;                      // mean over tasks of the mean difference
   std::optional<Interval> interval = {};  // expanded bootstrap over seeds within tasks
-  int n = 0;                              // pairs, over all tasks
-  int wins = 0;                           // of them with a difference above 0
+  int n = 0;                              // pairs: seeds that both have in every task
+  int wins = 0;                           // of them with a mean difference above 0
 };
 // Empty if some task has no common seed.
 std::optional<PairedGain> PairedGainOf(std::span<const SeedScores> a, std::span<const SeedScores> b,

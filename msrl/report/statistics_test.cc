@@ -267,6 +267,16 @@ TEST(PairedGain, PairingTakesOutWhatSeedsShare) {
   EXPECT_LT(gain.interval->high, 0.05);
 }
 
+TEST(PairedGain, OverTasksPairsAreSeeds) {
+  // differences by seed: +1, -3, -1 and +1, +1, nothing
+  const SeedScores a[] = {Scores({1.0, 0.0, 0.0}, 1), Scores({1.0, 1.0}, 1)};
+  const SeedScores b[] = {Scores({0.0, 3.0, 1.0}, 1), Scores({0.0, 0.0}, 1)};
+  const PairedGain gain = PairedGainOf(a, b).value();
+  EXPECT_DOUBLE_EQ(gain.mean, (-1.0 + 1.0) / 2);
+  EXPECT_EQ(gain.n, 2);     // seeds 1 and 2, not five pairs
+  EXPECT_EQ(gain.wins, 1);  // seed 1; seed 2 loses more in one task than it wins in the other
+}
+
 TEST(PairedGain, NoCommonSeedNoGain) {
   const SeedScores a = Scores({0.5}, 1), b = Scores({0.5}, 2);
   EXPECT_FALSE(PairedGainOf(std::span(&a, 1), std::span(&b, 1)));

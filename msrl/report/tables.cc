@@ -199,6 +199,7 @@ std::string ProblemText(const RunRecords& records, const Analysis& analysis) {
   add(counts.failed, "failed");
   add(counts.missing, "not started");
   add(counts.damaged, "damaged");
+  add(counts.other, "with other settings");
   text += "\n";
   if (counts.running + counts.interrupted + counts.missing > 0) {
     text += "  not complete: tables use what there is, and will change\n";
@@ -235,8 +236,12 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
         return {analysis.TaskName(entry.task), analysis.Method(entry.method).title,
                 ScoreText(entry.few_shot), ScoreText(entry.final_return)};
       }));
+  tables.push_back(ListOf("What to know before the figures", "", {"task", ""}, analysis.cautions,
+                          [&](const Caution& caution) -> Line {
+                            return {analysis.TaskName(caution.task), caution.text};
+                          }));
   tables.push_back(ListOf(
-      "Transfer gain, in words",
+      analysis.JudgesTransfer() ? "Transfer gain, in words" : "Gain, in words",
       "Gain in few-shot AUC, paired by seeds, with 95 % interval. Clear: the interval leaves out 0 "
       "(at least 5 pairs).",
       {"task", "comparison", "gain", "95 % interval", "pairs", "verdict"}, analysis.verdicts,
@@ -247,8 +252,8 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
       }));
   tables.push_back(ListOf(
       "Matched gain in few-shot AUC",
-      "Mean of the differences of equal seeds; in brackets the paper's. Wins: pairs with a "
-      "difference above 0.",
+      "Mean of the differences of equal seeds; in brackets the paper's. Wins: seeds with a "
+      "difference above 0, in the mean over the tasks where these are several.",
       {"comparison", "task", "gain", "95 % interval", "wins"}, analysis.gains,
       [&](const GainEntry& entry) -> Line {
         std::string gain = FixedText(entry.gain.mean, 3);

@@ -228,6 +228,7 @@ export function makeData(kind) {
       role,
       component: bad(i + 4, component),
       paper,
+      agent: ['transfer', 'scratch', 'control'].includes(role) ? 'msrl' : name,
     }));
   const seeds = Array.from({length: seedCount}, (_, i) => 100 + i);
 
@@ -353,6 +354,17 @@ export function makeData(kind) {
       });
     }
   }
+  const aggregates = (at, value) =>
+    methods
+      .filter((method) => method.role !== 'reference')
+      .map((method, m) => ({
+        method: method.name,
+        at,
+        value: at.map((place) => round(value(place, m))),
+        low: at.map((place) => round(value(place, m) - 0.05)),
+        high: at.map((place) => round(value(place, m) + 0.05)),
+      }));
+  const places = Array.from({length: 41}, (_, i) => i / 40);
   const words = (g) =>
     g.n < 5 ? 'too few seeds' : g.low > 0 ? 'clear gain' : g.high < 0 ? 'clear loss' : 'not clear';
   const rich = kind !== 'empty' && kind !== 'bare';
@@ -390,6 +402,18 @@ export function makeData(kind) {
         : [],
     },
     min_verdict_pairs: 5,
+    judges_transfer: true,
+    cautions: rich ? [{env: envs[0].name, text: bad(2, '“Standing still” is above every method')}] : [],
+    aggregate_curves: rich ? aggregates(places, (share, m) => share * (0.4 + 0.05 * m)) : [],
+    profiles: rich ? aggregates(places, (level, m) => Math.max(0, 1 - level * (1.5 - 0.1 * m))) : [],
+    raw_returns: rich
+      ? methods.slice(0, 2).map((method, m) => ({
+          env: envs[0].name,
+          method: method.name,
+          few_shot: {mean: 12.5 + m, std: m === 0 ? 1.25 : null, n: m === 0 ? 5 : 1},
+          final: {mean: 20 + m, std: null, n: 1},
+        }))
+      : [],
     verdicts: gains
       .filter((g) => g.b === methods[others[0]]?.name)
       .map((g) => ({

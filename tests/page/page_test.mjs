@@ -186,7 +186,9 @@ test('every panel is there, and only explained ones are missing', async () => {
   const panels = [
     'verdict',
     'curves',
+    'aggregates',
     'main',
+    'raw',
     'gains',
     'controls',
     'ablations',
@@ -237,9 +239,9 @@ test('curves: methods, families, scale, seeds and the readout', async () => {
   await settle(page);
   assert.equal((await pixels(page, kChart)).hash, first.hash);
 
-  assert.equal(await page.locator('.chart:visible').count(), 3);
+  assert.equal(await page.locator('#curves .chart:visible').count(), 3);
   await page.locator('[data-family=Hopper] input').uncheck();
-  assert.equal(await page.locator('.chart:visible').count(), 2);
+  assert.equal(await page.locator('#curves .chart:visible').count(), 2);
   assert.equal(await page.locator('.chart[data-env=hopper]').isVisible(), false);
   await page.locator('[data-family=Hopper] input').check();
 
@@ -293,6 +295,44 @@ test('curves: methods, families, scale, seeds and the readout', async () => {
   assert.ok((await chart.boundingBox()).width > 1.8 * narrow);
   assert.deepEqual(seen, []);
   await close();
+});
+
+test('all tasks together: a line per method, which follows the theme', async () => {
+  const {page, seen, close} = await open(makeData('small'));
+  const canvas = '#aggregates .chart canvas:not(.swatch)';
+  assert.equal(await page.locator('#aggregates .chart').count(), 2);
+  const light = await pixels(page, canvas, kBlue);
+  assert.ok(light.count > 100, `only ${light.count} pixels of the main method`);
+  assert.equal(await page.locator('#aggregates .legend-item').count(), 5);
+  await page.locator('#theme').getByLabel('Dark').check();
+  await settle(page);
+  assert.equal((await pixels(page, canvas, kBlue)).count, 0);
+  assert.deepEqual(seen, []);
+  await close();
+  // of one task they would be its own curves
+  const one = makeData('small');
+  one.envs = one.envs.slice(0, 1);
+  const other = await open(one);
+  assert.equal(await other.page.locator('#aggregates').count(), 0);
+  await other.close();
+});
+
+test('what a newcomer must know comes first', async () => {
+  const data = makeData('small');
+  const {page, close} = await open(data);
+  assert.match(await page.textContent('.top .intro'), /one matrix.*F init/s);
+  assert.match(await page.textContent('.cautions'), /Standing still” is above every method/);
+  assert.match(await page.textContent('#verdict h2'), /transferred start/);
+  const raw = await page.textContent('#raw');
+  assert.match(raw, /12\.5 ± 1\.25/);
+  assert.doesNotMatch(raw, /13\.5 ±/); // one run has no deviation
+  await close();
+  data.judges_transfer = false;
+  for (const method of data.methods) method.agent = 'sac';
+  const plain = await open(data);
+  assert.match(await plain.page.textContent('#verdict h2'), /learns faster/);
+  assert.equal(await plain.page.locator('.top .intro').count(), 0);
+  await plain.close();
 });
 
 test('dark mode changes the page and redraws the charts', async () => {

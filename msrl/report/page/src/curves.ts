@@ -11,7 +11,7 @@ import {cssColour, faded, look, Look, onThemeChange} from './theme';
 
 type Scale = 'normalised' | 'raw' | 'success';
 const kMany = 8;
-const kHeight = 230;
+const kHeight = 270;
 
 interface State {
   scale: Scale;
@@ -92,6 +92,26 @@ interface Shown {
   look: Look;
   title: string;
 }
+
+export function axisStyle() {
+  const [ink, grid] = [cssColour('muted'), cssColour('grid')];
+  const font = '11px system-ui, sans-serif';
+  return {
+    stroke: ink,
+    font,
+    labelFont: font,
+    labelSize: 16,
+    grid: {stroke: grid, width: 1},
+    ticks: {stroke: grid, width: 1, size: 4},
+    gap: 4,
+  };
+}
+
+const kAxisTitles: Record<Scale, string> = {
+  normalised: 'normalised return',
+  raw: 'return',
+  success: 'success rate',
+};
 
 class Chart {
   readonly element: HTMLElement;
@@ -222,15 +242,7 @@ class Chart {
         points: few ? {show: true, size: 6, fill: style.colour} : {show: false},
       });
     }
-    const [ink, grid] = [cssColour('muted'), cssColour('grid')];
-    const font = '11px system-ui, sans-serif';
-    const axis = {
-      stroke: ink,
-      font,
-      grid: {stroke: grid, width: 1},
-      ticks: {stroke: grid, width: 1, size: 4},
-      gap: 4,
-    };
+    const axis = axisStyle();
     this.plot = new uPlot(
       {
         width: Math.max(200, width),
@@ -250,8 +262,20 @@ class Chart {
           },
         },
         axes: [
-          {...axis, size: 26, values: (_u, ticks) => ticks.map((v) => compact(v)), space: 60},
-          {...axis, size: 46, values: (_u, ticks) => ticks.map((v) => tick(v, ticks)), space: 32},
+          {
+            ...axis,
+            label: 'environment steps',
+            size: 26,
+            values: (_u, ticks) => ticks.map((v) => compact(v)),
+            space: 60,
+          },
+          {
+            ...axis,
+            label: kAxisTitles[state.scale],
+            size: 46,
+            values: (_u, ticks) => ticks.map((v) => tick(v, ticks)),
+            space: 32,
+          },
         ],
         cursor: {points: {show: false}, drag: {x: true, y: false, setScale: true}, y: false},
         hooks: {

@@ -46,6 +46,7 @@ export interface Method {
   role: string;
   component: string;
   paper: string;
+  agent?: string;
 }
 export interface SeedCurve {
   seed: number;
@@ -195,6 +196,23 @@ export interface Fairness {
   ok: boolean | null;
   found: string;
 }
+export interface Caution {
+  env: string;
+  text: string;
+}
+export interface Aggregate {
+  method: string;
+  at: number[];
+  value: Maybe[];
+  low: Maybe[];
+  high: Maybe[];
+}
+export interface RawReturn {
+  env: string;
+  method: string;
+  few_shot: Cell | null;
+  final: Cell | null;
+}
 export interface Cost {
   env: string;
   method: string;
@@ -207,7 +225,12 @@ export interface Report {
   format_version: number;
   header: Header;
   min_verdict_pairs: number; // with fewer an interval is no proof
+  judges_transfer: boolean;
+  cautions: Caution[];
   verdicts: Verdict[];
+  aggregate_curves: Aggregate[];
+  profiles: Aggregate[];
+  raw_returns: RawReturn[];
   families: Family[];
   envs: Env[];
   methods: Method[];
@@ -262,7 +285,12 @@ export function read(text: string): Report {
       problems: list<Problem>(header.problems),
     },
     min_verdict_pairs: data.min_verdict_pairs ?? 1,
+    judges_transfer: data.judges_transfer ?? true,
+    cautions: list(data.cautions),
     verdicts: list(data.verdicts),
+    aggregate_curves: list(data.aggregate_curves),
+    profiles: list(data.profiles),
+    raw_returns: list(data.raw_returns),
     families: list(data.families),
     envs: list(data.envs),
     methods,

@@ -3,6 +3,7 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
+import {AggregatesPanel, aggregatesPanel} from './aggregates';
 import {CurvesPanel, curvesPanel} from './curves';
 import {read, Report} from './data';
 import {h} from './dom';
@@ -21,7 +22,7 @@ import {
   themeSwitch,
   verdictPanel,
 } from './panels';
-import {ablationsPanel, controlsPanel, gainsPanel, mainPanel} from './results';
+import {ablationsPanel, controlsPanel, gainsPanel, mainPanel, rawPanel} from './results';
 import {assignLooks, startTheme} from './theme';
 
 interface Status {
@@ -52,7 +53,9 @@ window.msrlReport = status;
 const kNames: Record<string, string> = {
   verdict: 'Verdict',
   curves: 'Learning curves',
+  aggregates: 'All tasks together',
   main: 'Results',
+  raw: 'Raw returns',
   gains: 'Gains',
   controls: 'Negative controls',
   ablations: 'Ablations',
@@ -126,7 +129,11 @@ async function build(report: Report, begin: number): Promise<void> {
   await painted();
   status.drawMilliseconds = performance.now() - begin;
 
+  let aggregates: AggregatesPanel | null = null;
+  add('aggregates', () => (aggregates = aggregatesPanel(report)));
+  (aggregates as AggregatesPanel | null)?.draw();
   add('main', () => mainPanel(report));
+  add('raw', () => rawPanel(report));
   add('gains', () => gainsPanel(report));
   add('controls', () => controlsPanel(report));
   add('ablations', () => ablationsPanel(report));

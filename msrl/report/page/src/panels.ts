@@ -70,15 +70,46 @@ function problemList(report: Report): HTMLElement | null {
   );
 }
 
+// For readers who have not heard of it.
+function explanation(report: Report): HTMLElement | null {
+  if (!report.methods.some((method) => /^msrl/.test(method.agent ?? ''))) return null;
+  const starts = report.methods.some((method) => method.role === 'transfer');
+  return h(
+    'p',
+    {class: 'intro'},
+    'MSRL sums up everything that has happened in an episode so far in one matrix, and values and ' +
+      'plans actions with it.',
+    starts
+      ? ' “F init” and “pretrained”: the part F that values such matrices was learned on toy tasks ' +
+          'beforehand; “from scratch” starts without it.'
+      : null,
+  );
+}
+
+function cautionList(report: Report): HTMLElement | null {
+  if (report.cautions.length === 0) return null;
+  return h(
+    'div',
+    {class: 'cautions', role: 'note'},
+    h('strong', {}, 'Before you read the figures'),
+    h(
+      'ul',
+      {},
+      ...report.cautions.map((caution) => h('li', {}, `${caution.env}: ${caution.text}`)),
+    ),
+  );
+}
+
 export function pageHeader(report: Report): HTMLElement {
   const {header} = report;
   const runs = Object.entries(header.runs).filter(([, n]) => isNumber(n));
   const total = runs.reduce((sum, [, n]) => sum + n, 0);
-  const bad = ['failed', 'missing', 'damaged', 'interrupted'];
+  const bad = ['failed', 'missing', 'damaged', 'interrupted', 'other'];
+  const words: Record<string, string> = {other: 'with other settings'};
   const counts = runs
     .filter(([kind, n]) => kind !== 'finished' && n > 0)
     .map(([kind, n]) =>
-      h('span', {class: bad.includes(kind) ? 'bad' : 'running'}, `${count(n)} ${kind}`),
+      h('span', {class: bad.includes(kind) ? 'bad' : 'running'}, `${count(n)} ${words[kind] ?? kind}`),
     );
   const seeds = new Set(report.curves.flatMap((curve) => curve.seeds.map((seed) => seed.seed)));
   const methods = new Set(report.curves.map((curve) => curve.method));
@@ -114,6 +145,8 @@ export function pageHeader(report: Report): HTMLElement {
     ),
     h('p', {class: 'made muted'}, ...made.map((part) => h('span', {}, part))),
     problemList(report),
+    explanation(report),
+    cautionList(report),
     header.commands.length > 0 ? commandBlock(header.commands) : null,
   );
 }
@@ -202,9 +235,9 @@ export function verdictPanel(report: Report): Panel | null {
   const rest = comparisons.slice(kComparisonsShown);
   return panel(
     'verdict',
-    'Does the transferred start help?',
+    report.judges_transfer ? 'Does the transferred start help?' : 'Which method learns faster?',
     'Verdict',
-    'Gain in few-shot AUC, paired by seed, with its 95% interval.',
+    'Gain in few-shot AUC, paired by seed, with its 95% interval. n: seeds that both methods have.',
     ...comparisons.slice(0, kComparisonsShown).flatMap(cards),
     rest.length > 0
       ? h(
@@ -451,7 +484,7 @@ export function predictorPanel(report: Report): Panel | null {
   });
   return panel(
     'predictor',
-    'Can the gain be foretold?',
+    'Can the gain be predicted?',
     'Predictor',
     'What the branch says after the random steps, before anything is learned on the target: the ' +
       'correlation of its ten-step differences with progress towards the goal, and their amplitude. ' +

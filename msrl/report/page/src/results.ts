@@ -1,8 +1,29 @@
 // The tables of figures: main table with the paper's figures, gains, controls, ablations.
 
-import {Cell, Gain, Improvement, Method, Report, Row, SuccessCell, ThresholdCell} from './data';
+import {
+  Cell,
+  Gain,
+  Improvement,
+  Method,
+  RawReturn,
+  Report,
+  Row,
+  SuccessCell,
+  ThresholdCell,
+} from './data';
 import {Child, choice, copyButton, h, toggle} from './dom';
-import {compact, count, fixed, interval, isNumber, kAbsent, Maybe, plural, signed} from './format';
+import {
+  compact,
+  count,
+  fixed,
+  general,
+  interval,
+  isNumber,
+  kAbsent,
+  Maybe,
+  plural,
+  signed,
+} from './format';
 import {swatch} from './curves';
 import {Panel, panel} from './panel';
 import {niceAxis, strip, stripAxis} from './strip';
@@ -351,6 +372,51 @@ export function mainPanel(report: Report): Panel | null {
   );
 }
 
+// Of tasks whose returns cannot be normalised.
+export function rawPanel(report: Report): Panel | null {
+  if (report.raw_returns.length === 0) return null;
+  const titles = new Map(report.methods.map((method) => [method.name, method.title]));
+  const figure = (title: string, of: (row: RawReturn) => Cell | null): Column<RawReturn> => ({
+    title,
+    kind: 'number',
+    value: (row) => of(row)?.mean,
+    cell: (row) => {
+      const cell = of(row);
+      if (!isNumber(cell?.mean)) return kAbsent;
+      return isNumber(cell.std) ? `${general(cell.mean)} ± ${general(cell.std)}` : general(cell.mean);
+    },
+    export: [
+      [`${title} mean`, (row) => of(row)?.mean],
+      [`${title} std`, (row) => of(row)?.std],
+      [`${title} n`, (row) => of(row)?.n],
+    ],
+  });
+  return panel(
+    'raw',
+    'Raw returns',
+    'Raw returns',
+    'Tasks without a known random and reference return, in their own unit: mean ± standard ' +
+      'deviation over seeds.',
+    tableBlock<RawReturn>({
+      label: 'Raw returns',
+      rows: report.raw_returns,
+      heading: (row) => row.env,
+      columns: [
+        {
+          title: 'Method',
+          value: (row) => titles.get(row.method) ?? row.method,
+          export: [
+            ['env', (row) => row.env],
+            ['method', (row) => row.method],
+          ],
+        },
+        figure('Few-shot return', (row) => row.few_shot),
+        figure('Final return', (row) => row.final),
+      ],
+    }),
+  );
+}
+
 export function controlsPanel(report: Report): Panel | null {
   if (report.controls.rows.length === 0) return null;
   return panel(
@@ -455,12 +521,12 @@ export function gainsPanel(report: Report): Panel | null {
           ['high', (g) => g.high],
         ],
       },
-      {title: 'Pairs', kind: 'number', value: (g) => g.n, hint: 'Seeds that both methods have'},
+      {title: 'Pairs', kind: 'number', value: (g) => g.n, hint: 'Seeds that both methods have, in every task'},
       {
         title: 'Wins',
         kind: 'number',
         value: (g) => g.wins,
-        hint: 'Pairs with a positive difference',
+        hint: 'Seeds with a positive difference, in the mean over tasks',
         cell: (g) => (isNumber(g.wins) && isNumber(g.n) ? `${g.wins} of ${g.n}` : kAbsent),
       },
     ];
