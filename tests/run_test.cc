@@ -24,6 +24,7 @@
 #include "msrl/files/atomic_file.h"
 #include "msrl/testing/slurp.h"
 #include "msrl/value/value_branch.h"
+#include "tests/run_results.h"
 
 namespace msrl {
 namespace {
@@ -34,18 +35,6 @@ using Arguments = std::vector<std::string>;
 
 // One per kind of action, and one of MuJoCo's for those that learn.
 const std::vector<std::string> kEnvs{"graph-motif", "four-rooms-sparse", "reacher"};
-
-// TensorBoard's file without its time stamps and checksums.
-std::string WithoutTimes(std::string events) {
-  std::string rest;
-  while (events.size() >= 16) {
-    std::uint64_t length = 0;
-    std::copy_n(events.data(), 8, reinterpret_cast<char*>(&length));
-    rest += events.substr(12 + 9, length - 9);
-    events.erase(0, 16 + length);
-  }
-  return rest + events;
-}
 
 struct AgentInEnv {
   std::string agent, env;
@@ -133,21 +122,15 @@ class RunCommandTest : public ::testing::Test {
     return arguments;
   }
   fs::path NewestCheckpoint(const std::string& name) const {
-    fs::path newest;
-    for (const auto& entry : fs::directory_iterator(folder_ / name / "checkpoints")) {
-      if (entry.path().filename().string().starts_with("step-")) {
-        newest = std::max(newest, entry.path());
-      }
-    }
-    return newest;
+    return msrl::NewestCheckpoint(folder_ / name);
   }
   void ExpectSameResults(const std::string& a, const std::string& b) const {
     for (const char* file : {"metrics.jsonl", "evals.jsonl"}) {
       EXPECT_FALSE(Slurp(folder_ / a / file).empty());
       EXPECT_TRUE(Slurp(folder_ / a / file) == Slurp(folder_ / b / file)) << file;
     }
-    const char* events = "events.out.tfevents.0.msrl";
-    EXPECT_EQ(WithoutTimes(Slurp(folder_ / a / events)), WithoutTimes(Slurp(folder_ / b / events)));
+    EXPECT_EQ(WithoutTimes(Slurp(folder_ / a / kEventFile)),
+              WithoutTimes(Slurp(folder_ / b / kEventFile)));
     EXPECT_EQ(NewestCheckpoint(a).filename(), NewestCheckpoint(b).filename());
     EXPECT_TRUE(Slurp(NewestCheckpoint(a)) == Slurp(NewestCheckpoint(b))) << "checkpoints differ";
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -21,12 +22,22 @@ struct CollectArguments : OptionList {
   CollectOptions& options = Fields(CollectOptions());
 };
 
+bool Holds(const std::filesystem::path& path, const std::string& contents) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) &&
+         std::filesystem::file_size(path, error) == contents.size() &&
+         ReadWholeFile(path, contents.size()) == contents;
+}
+
 void RunCollect(CollectArguments& arguments, const Program& program) {
   if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
   }
-  RequireWritable(arguments.out, arguments.replace());
-  const WorkFolder work(arguments.out + ".work");
+  const std::string work_path = arguments.out + ".work";
+  // killed after it had written its result, the command finds that
+  const bool begun = std::filesystem::exists(work_path);
+  if (!begun) RequireWritable(arguments.out, arguments.replace());
+  const WorkFolder work(work_path);
   arguments.options.work = work.path();
   ProgressLine line("collect");
   const EpisodeFile file =
@@ -36,8 +47,10 @@ void RunCollect(CollectArguments& arguments, const Program& program) {
                 line.Begin(StrCat("collect ", stage));
                 line.Show(done, total);
               });
-  RequireWritable(arguments.out, arguments.replace());  // it may have come meanwhile
-  WriteEpisodes(arguments.out, file);
+  const std::string contents = EncodeEpisodes(file);
+  if (!begun || !Holds(arguments.out, contents)) {
+    WriteFileAtomically(arguments.out, contents, arguments.replace());
+  }
   work.Remove();
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {

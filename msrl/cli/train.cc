@@ -38,6 +38,8 @@ struct ResumeOptions : OptionList {
   std::int64_t& steps =
       Option<std::int64_t>("--steps", "A new budget of environment steps", 0, CLI::PositiveNumber);
   std::string& checkpoint_every = Text("--checkpoint-every", kCheckpointHelp, "300s");
+  bool& lost_lines =
+      Flag("--lost-lines", "Go on though lines of metrics.jsonl or evals.jsonl are gone");
   bool& same_version = Flag("--same-version", "Refuse to go on with what another msrl began");
 };
 
@@ -151,6 +153,7 @@ void RunResume(const ResumeOptions& options, const Program& program) {
   if (options.steps > 0 && options.steps != directory.spec().steps) {
     directory.SetSteps(options.steps, program.registries);
   }
+  if (options.lost_lines) how.lost_lines = LostLines::kGoOnWithout;
   Carry(directory, std::move(how), program);
 }
 

@@ -27,7 +27,11 @@ WorkFolder::~WorkFolder() {
   for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
     if (entry.path().filename() != kLockFile) return;
   }
-  std::filesystem::remove_all(path_, ignored);
+  try {
+    RemoveFolder(path_);
+  } catch (const UserError&) {
+    // an empty folder does no harm
+  }
 }
 
 void WorkFolder::Stop() const {
@@ -36,7 +40,7 @@ void WorkFolder::Stop() const {
 }
 
 void WorkFolder::Remove() const {
-  if (!path_.empty()) std::filesystem::remove_all(path_);
+  if (!path_.empty()) RemoveFolder(path_);
 }
 
 }  // namespace msrl::cli

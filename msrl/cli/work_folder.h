@@ -22,7 +22,7 @@ class WorkFolder {
   const std::filesystem::path& path() const { return path_; }
   // Says how to go on, and ends the command.
   [[noreturn]] void Stop() const;
-  // With all that is in it.
+  // With all files in it.
   void Remove() const;
 
  private:

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/core/rng.h"
 #include "msrl/datasets/episode_file.h"
 #include "msrl/datasets/hdf5.h"
 #include "msrl/testing/cheap_refusal.h"
@@ -146,6 +149,69 @@ TEST_F(HostileHdf5File, DamageIsAnErrorAndNoCrash) {
     std::ofstream(path_, std::ios::binary) << bad;
     EXPECT_NE(UserErrorText([this] { ReadEpisodes(path_); }), "no error") << i;
   }
+}
+
+// An episode file of ours without the checksum that would find out every change.
+std::string Unprotected() {
+  StoredEpisode episode;
+  episode.env = "somewhere";
+  episode.discrete = false;
+  episode.observations = Eigen::MatrixXf::Constant(3, 6, 0.5F);
+  episode.geometry = Eigen::MatrixXf::Constant(8, 6, 0.5F);
+  episode.actions = Eigen::MatrixXf::Constant(2, 5, 0.5F);
+  episode.rewards = Eigen::VectorXd::Ones(5);
+  episode.truncated = true;
+  episode.values["mc"] = Eigen::VectorXf::Ones(6);
+  EpisodeFile file;
+  file.lift_id = "0123456789abcdef";
+  file.action_code_size = 10;
+  file.gamma = 0.99;
+  file.episodes = {episode, episode};
+  const std::string bytes = EncodeEpisodes(file);
+  return bytes.substr(bytes.find("\x89HDF"));
+}
+
+// MSRL_HDF5_CASES=100000 searches for longer (ctest -C Long -L fuzz-long).
+TEST_F(HostileHdf5File, RandomDamageIsReadOrRefused) {
+  const std::string good = Unprotected();
+  std::ofstream(path_, std::ios::binary) << good;
+  ASSERT_EQ(ReadEpisodes(path_).episodes.size(), 2U);
+  const char* wanted = std::getenv("MSRL_HDF5_CASES");
+  const int cases = wanted == nullptr ? 60 : std::atoi(wanted);
+  Rng rng(10, "damage");
+  int read = 0;
+  for (int i = 0; i < cases; ++i) {
+    std::string bad = good;
+    const auto place = [&] {
+      return static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(bad.size())));
+    };
+    for (std::int64_t n = 1 + rng.Index(4); n > 0; --n) {
+      switch (rng.Index(4)) {
+        case 0:
+          bad[place()] = static_cast<char>(rng.Index(256));
+          break;
+        case 1:
+          bad[place()] ^= static_cast<char>(1 << rng.Index(8));
+          break;
+        case 2: {
+          const std::size_t from = place(), to = place();
+          const std::size_t size = std::min<std::size_t>({64, bad.size() - from, bad.size() - to});
+          bad.replace(to, size, bad.substr(from, size));
+          break;
+        }
+        default: {
+          const std::size_t at = place();
+          bad.replace(at, std::min<std::size_t>(8, bad.size() - at), 8, '\xff');
+        }
+      }
+    }
+    if (rng.Index(10) == 0) bad.resize(place());
+    std::ofstream(path_, std::ios::binary) << bad;
+    const std::string problem = UserErrorText([this] { ReadEpisodes(path_); });
+    EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
+    read += problem == "no error";
+  }
+  RecordProperty("read", read);
 }
 
 }  // namespace

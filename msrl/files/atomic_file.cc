@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "msrl/core/check.h"
+#include "msrl/files/file_system.h"
 #include "msrl/files/memory.h"
 
 namespace msrl {
@@ -42,12 +43,13 @@ constexpr std::string_view kTemporaryStart = ".msrl-tmp-";
   throw UserError(StrCat("cannot ", action, " ", path.string(), ": it is ", kind));
 }
 
-bool WriteAll(int fd, std::string_view contents) {
+// The system may take less than all at once.
+bool WriteAll(int fd, std::string_view contents, std::uint64_t at) {
   while (!contents.empty()) {
-    const ssize_t written = write(fd, contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = Files().Write(fd, contents.data(), contents.size(), at);
     if (written < 0) return false;
     contents.remove_prefix(static_cast<std::size_t>(written));
+    at += static_cast<std::uint64_t>(written);
   }
   return true;
 }
@@ -60,7 +62,7 @@ fs::path PathOf(const Folder& folder, const std::string& name) {
 // What the name itself is, not what it points to; empty if there is nothing.
 std::optional<mode_t> ModeOf(const Folder& folder, const std::string& name) {
   struct stat info {};
-  if (fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return info.st_mode;
+  if (Files().Look(folder.fd(), name.c_str(), info) == 0) return info.st_mode;
   if (errno != ENOENT) FailIo("write", PathOf(folder, name));
   return std::nullopt;
 }
@@ -89,13 +91,13 @@ std::pair<fs::path, std::string> Split(const fs::path& path) {
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) Files().Close(fd_);
 }
 
-bool FileDescriptor::Close() { return close(Release()) == 0; }
+bool FileDescriptor::Close() { return Files().Close(Release()) == 0; }
 
 Folder::Folder(const fs::path& path)
-    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    : path_(path), fd_(Files().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_.get() < 0) FailIo("open the folder", path);
 }
 
@@ -105,14 +107,14 @@ Folder Folder::Make(const fs::path& below) const {
   for (const fs::path& part : below) {
     if (part.empty() || part == ".") continue;
     const fs::path path = at.path_ / part;
-    if (mkdirat(at.fd(), part.c_str(), 0777) == 0) {
+    if (Files().MakeFolder(at.fd(), part.c_str()) == 0) {
       // what is written into it is lost with it, should its name not reach the disk
-      if (fsync(at.fd()) != 0) FailIo("flush the folder", at.path_);
+      if (Files().Sync(at.fd()) != 0) FailIo("flush the folder", at.path_);
     } else if (errno != EEXIST) {
       FailIo("make", path);
     }
     FileDescriptor next(
-        openat(at.fd(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        Files().Open(at.fd(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (next.get() < 0) {
       const std::optional<mode_t> mode = ModeOf(at, part.string());
       if (mode && !S_ISDIR(*mode)) FailKind("write into", path, *mode);
@@ -141,32 +143,32 @@ void Folder::Write(const std::string& name, std::span<const std::string_view> pi
   int fd = -1;
   do {
     temporary = TemporaryName();
-    fd = openat(this->fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    fd = Files().Open(this->fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EEXIST);
   FileDescriptor file(fd);
   if (fd < 0) FailIo("write", path);
   try {
     // what the mask took away from the mode that the old file had
-    if (old && fchmod(fd, mode) != 0) FailIo("write", path);
+    if (old && Files().SetMode(fd, mode) != 0) FailIo("write", path);
+    std::uint64_t at = 0;
     for (const std::string_view piece : pieces) {
-      if (!WriteAll(fd, piece)) FailIo("write", path);
+      if (!WriteAll(fd, piece, at)) FailIo("write", path);
+      at += piece.size();
     }
-    if (fsync(fd) != 0) FailIo("flush", path);
+    if (Files().Sync(fd) != 0) FailIo("flush", path);
     if (!file.Close()) FailIo("write", path);
     RequireWritable(name, existing);  // it may have come meanwhile
-    if (renameat(this->fd(), temporary.c_str(), this->fd(), name.c_str()) != 0) {
-      FailIo("write", path);
-    }
+    if (Files().Rename(this->fd(), temporary.c_str(), name.c_str()) != 0) FailIo("write", path);
   } catch (...) {
-    unlinkat(this->fd(), temporary.c_str(), 0);
+    Files().Remove(this->fd(), temporary.c_str());
     throw;
   }
-  if (fsync(this->fd()) != 0) FailIo("flush the folder", path_);
+  if (Files().Sync(this->fd()) != 0) FailIo("flush the folder", path_);
 }
 
 FileDescriptor Folder::OpenForUpdate(const std::string& name) const {
-  FileDescriptor file(
-      openat(fd(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  FileDescriptor file(Files().Open(fd(), name.c_str(),
+                                   O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   if (file.get() < 0) {
     const int cause = errno;
     RequireWritable(name, Existing::kReplace);  // says it better, if it is a link
@@ -174,7 +176,7 @@ FileDescriptor Folder::OpenForUpdate(const std::string& name) const {
     FailIo("write", PathOf(*this, name));
   }
   struct stat info {};
-  if (fstat(file.get(), &info) != 0) FailIo("write", PathOf(*this, name));
+  if (Files().Look(file.get(), "", info) != 0) FailIo("write", PathOf(*this, name));
   if (!S_ISREG(info.st_mode)) FailKind("write", PathOf(*this, name), info.st_mode);
   return file;
 }
@@ -182,28 +184,36 @@ FileDescriptor Folder::OpenForUpdate(const std::string& name) const {
 bool Folder::IsSameFile(const std::string& name, int file) const {
   struct stat named {};
   struct stat open {};
-  return fstatat(fd(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(file, &open) == 0 &&
+  return Files().Look(fd(), name.c_str(), named) == 0 && Files().Look(file, "", open) == 0 &&
          named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
 void Folder::Remove(const std::string& name) const {
-  if (unlinkat(fd(), name.c_str(), 0) != 0 && errno != ENOENT)
+  if (Files().Remove(fd(), name.c_str()) != 0 && errno != ENOENT) {
     FailIo("remove", PathOf(*this, name));
+  }
 }
 
 void Folder::Rename(const std::string& from, const std::string& to) const {
-  if (renameat(fd(), from.c_str(), fd(), to.c_str()) != 0) FailIo("rename", PathOf(*this, from));
+  if (Files().Rename(fd(), from.c_str(), to.c_str()) != 0) FailIo("rename", PathOf(*this, from));
 }
 
-void Folder::RemoveTemporaries() const {
+std::vector<std::string> Folder::Names() const {
   // reading a folder moves its descriptor, so it gets one of its own
-  FileDescriptor copy(openat(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor copy(Files().Open(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(copy.get()), closedir);
   if (entries == nullptr) FailIo("read the folder", path_);
   copy.Release();
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(entries.get())) names.emplace_back(entry->d_name);
-  for (const std::string& name : names) {
+  while (const dirent* entry = readdir(entries.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+void Folder::RemoveTemporaries() const {
+  for (const std::string& name : Names()) {
     if (!IsTemporaryName(name)) continue;
     const std::optional<mode_t> mode = ModeOf(*this, name);
     if (mode && S_ISREG(*mode)) Remove(name);
@@ -242,28 +252,38 @@ void MakeFolder(const fs::path& path) {
   }
 }
 
+void RemoveFolder(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  const auto [parent, name] = Split(path);
+  const Folder folder(path);
+  for (const std::string& file : folder.Names()) {
+    const std::optional<mode_t> mode = ModeOf(folder, file);
+    if (mode && !S_ISDIR(*mode)) folder.Remove(file);
+  }
+  if (Files().Remove(Folder(parent).fd(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOTEMPTY) {
+    FailIo("remove", path);
+  }
+}
+
 AppendFile::AppendFile(const fs::path& path, std::uint64_t size)
     : path_(path), file_(Folder(Split(path).first).OpenForUpdate(Split(path).second)), size_(size) {
   const int fd = file_.get();
-  const off_t end = lseek(fd, 0, SEEK_END);
-  if (end >= 0 && static_cast<std::uint64_t>(end) < size) {
-    throw UserError(StrCat(path.string(), " has ", end, " bytes where at least ", size,
+  struct stat info {};
+  if (Files().Look(fd, "", info) != 0) FailIo("write", path);
+  if (static_cast<std::uint64_t>(info.st_size) < size) {
+    throw UserError(StrCat(path.string(), " has ", info.st_size, " bytes where at least ", size,
                            " were written: it was changed from outside"));
   }
-  if (end < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0 ||
-      lseek(fd, static_cast<off_t>(size), SEEK_SET) < 0) {
-    FailIo("write", path);
-  }
+  if (Files().Truncate(fd, size) != 0) FailIo("write", path);
 }
 
 void AppendFile::Append(std::string_view bytes) {
   const int fd = file_.get();
-  if (!WriteAll(fd, bytes)) {
+  if (!WriteAll(fd, bytes, size_)) {
     const int cause = errno;
     // half a line must not stay; if even this fails, the next opening cuts it
-    if (ftruncate(fd, static_cast<off_t>(size_)) == 0) {
-      lseek(fd, static_cast<off_t>(size_), SEEK_SET);
-    }
+    Files().Truncate(fd, size_);
     errno = cause;
     FailIo("write", path_);
   }
@@ -271,14 +291,15 @@ void AppendFile::Append(std::string_view bytes) {
 }
 
 void AppendFile::Sync() {
-  if (fsync(file_.get()) != 0) FailIo("flush", path_);
+  if (Files().Sync(file_.get()) != 0) FailIo("flush", path_);
 }
 
 // Without waiting for the other end of a pipe.
 InputFile::InputFile(const fs::path& path)
-    : path_(path), file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    : path_(path),
+      file_(Files().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
   struct stat info {};
-  if (file_.get() < 0 || fstat(file_.get(), &info) != 0) FailIo("read", path);
+  if (file_.get() < 0 || Files().Look(file_.get(), "", info) != 0) FailIo("read", path);
   if (!S_ISREG(info.st_mode)) FailKind("read", path, info.st_mode);
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
@@ -286,12 +307,13 @@ InputFile::InputFile(const fs::path& path)
 std::size_t InputFile::Read(std::span<std::byte> most) {
   std::size_t done = 0;
   while (done < most.size()) {
-    const ssize_t count = read(file_.get(), most.data() + done, most.size() - done);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        Files().Read(file_.get(), most.data() + done, most.size() - done, position_ + done);
     if (count < 0) FailIo("read", path_);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
+  position_ += done;
   return done;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "msrl/core/check.h"
 
@@ -69,6 +70,8 @@ class Folder {
   bool IsSameFile(const std::string& name, int fd) const;
   void Remove(const std::string& name) const;
   void Rename(const std::string& from, const std::string& to) const;
+  // Of all that is in it, in no order.
+  std::vector<std::string> Names() const;
   // What a Write that was killed left behind.
   void RemoveTemporaries() const;
 
@@ -95,6 +98,9 @@ void RequireWritable(const std::filesystem::path& path, Existing existing);
 
 // With its parents, all on the disk. UserError if it cannot be made.
 void MakeFolder(const std::filesystem::path& path);
+// With the files in it, if there is one. Folders in it were made by others: they stay, and so does
+// it.
+void RemoveFolder(const std::filesystem::path& path);
 
 // A file that grows at its end. What was appended is in the file, though not yet on the disk,
 // when Append returns; a failed Append leaves the file as it was and is a UserError.
@@ -132,6 +138,7 @@ class InputFile {
   std::filesystem::path path_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;
+  std::uint64_t position_ = 0;
 };
 
 // The whole file; UserError if it cannot be read or has more than `max_bytes`.

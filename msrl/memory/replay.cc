@@ -6,12 +6,30 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/packed_kernels.h"
+#include "msrl/files/memory.h"
 
 namespace msrl {
 
 using Eigen::Index;
 using internal::PackedRank1Update;
 using internal::PackedSize;
+
+namespace {
+
+std::uint64_t BytesWhenFull(const ReplayConfig& config) {
+  std::int64_t state =
+      sizeof(float) * (config.observation_size + config.feature_size + config.action_size + 1) + 1;
+  std::int64_t anchors = 0;
+  if (config.lift != nullptr) {
+    const int code = config.one_hot_code ? 1 : config.code_size;
+    state += sizeof(double) * (config.lift->d() + code + 1);
+    anchors = sizeof(double) * PackedSize(config.lift->m()) *
+              (config.capacity / std::max<std::int64_t>(1, config.anchor_every) + 2);
+  }
+  return static_cast<std::uint64_t>(config.capacity * state + anchors);
+}
+
+}  // namespace
 
 Replay::Replay(ReplayConfig config) : config_(std::move(config)) {
   if (config_.capacity < 2 || config_.capacity > 1'000'000'000) {
@@ -20,6 +38,8 @@ Replay::Replay(ReplayConfig config) : config_(std::move(config)) {
   }
   MSRL_CHECK(config_.observation_size > 0 && config_.action_size > 0 && config_.feature_size >= 0);
   const std::int64_t n = config_.capacity;
+  // tables take their memory as they fill: without this a run would end hours later
+  RequireMemory(BytesWhenFull(config_), StrCat("a replay of ", n, " states"));
   observation_.Allocate(n, config_.observation_size);
   features_.Allocate(n, config_.feature_size);
   action_.Allocate(n, config_.action_size);

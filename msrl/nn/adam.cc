@@ -6,6 +6,7 @@
 #include "msrl/core/check.h"
 #include "msrl/nn/kernels.h"
 #include "msrl/nn/runtime.h"
+#include "msrl/nn/weight_memory.h"
 
 namespace msrl {
 
@@ -20,9 +21,11 @@ void RequireValid(const AdamOptions& options) {
   require(options.max_norm >= 0.0, "max_norm", options.max_norm);
 }
 
-Adam::Adam(std::size_t parameter_count, const AdamOptions& options)
-    : options_(options), mean_(parameter_count), variance_(parameter_count) {
+Adam::Adam(std::size_t parameter_count, const AdamOptions& options) : options_(options) {
   RequireValid(options);
+  internal::RequireWeights("the optimiser", parameter_count, 2);
+  mean_.resize(parameter_count);
+  variance_.resize(parameter_count);
 }
 
 void Adam::set_step_count(std::int64_t count) {

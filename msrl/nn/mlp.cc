@@ -9,6 +9,7 @@
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 #include "msrl/nn/runtime.h"
+#include "msrl/nn/weight_memory.h"
 
 namespace msrl {
 namespace {
@@ -500,7 +501,9 @@ void MlpFunction::BackwardMember(const float* base, int member, const float* d_o
   }
 }
 
-Mlp::Mlp(MlpSpec spec) : function_(std::move(spec)), parameters_(function_.parameter_count()) {
+Mlp::Mlp(MlpSpec spec) : function_(std::move(spec)) {
+  internal::RequireWeights("a network", function_.parameter_count(), 1);
+  parameters_.resize(function_.parameter_count());
   function_.Clear(parameters_);
 }
 

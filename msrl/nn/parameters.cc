@@ -6,6 +6,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
+#include "msrl/nn/weight_memory.h"
 
 namespace msrl {
 
@@ -31,12 +32,15 @@ Parameter Parameters::Add(std::string name, int rows, int columns) {
     MSRL_CHECK(tensor.name != name, "two parameters are called ", name);
   }
   tensors_.push_back({std::move(name), rows, columns, values_.size()});
-  values_.resize(values_.size() + tensors_.back().size());
+  const std::size_t size = values_.size() + tensors_.back().size();
+  internal::RequireWeights("a network", size, 1);
+  values_.resize(size);
   return {this, tensors_.size() - 1};
 }
 
 void Parameters::Finish() {
   if (finished()) return;
+  internal::RequireWeights("training", values_.size(), options_.target ? 4 : 3);
   gradients_.resize(values_.size());
   cleared_.resize(tensors_.size());
   if (options_.target) target_ = values_;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "msrl/core/check.h"
@@ -291,6 +293,150 @@ TEST(Rescaled, NeedsAScale) {
   EXPECT_EQ(Rescaled(-5, 0, 10), -0.5);
   EXPECT_EQ(Rescaled(5, 10, 10), std::nullopt);
   EXPECT_EQ(Rescaled(5, 10, 0), std::nullopt);
+}
+
+// ---- 1,000 random tables beside the definitions, written down as they stand in a book ----
+
+// One to six tasks with 2 to 20 seeds each, of any scale, every second table with ties.
+std::vector<SeedScores> RandomTable(Rng& rng) {
+  const double scale = std::pow(10.0, rng.Uniform(-6.0, 6.0));
+  const bool ties = rng.Index(2) == 0;
+  std::vector<SeedScores> table(static_cast<std::size_t>(1 + rng.Index(6)));
+  for (SeedScores& task : table) {
+    const std::int64_t n = 2 + rng.Index(19);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double value = ties ? static_cast<double>(rng.Index(5)) : rng.Normal();
+      task.Add(static_cast<std::uint64_t>(100 + 2 * i + rng.Index(2)), scale * value);
+    }
+  }
+  return table;
+}
+
+// The value that exactly `rank` others come before.
+long double AtRank(std::span<const double> values, std::size_t rank) {
+  for (const double value : values) {
+    const auto less = [value](double other) { return other < value; };
+    const auto same = [value](double other) { return other == value; };
+    const auto before = static_cast<std::size_t>(std::ranges::count_if(values, less));
+    const auto equal = static_cast<std::size_t>(std::ranges::count_if(values, same));
+    if (before <= rank && rank < before + equal) return value;
+  }
+  return std::numeric_limits<long double>::quiet_NaN();
+}
+
+long double PlainInterquartileMean(std::span<const double> values) {
+  const std::size_t cut = values.size() / 4;
+  long double sum = 0.0L;
+  for (std::size_t rank = cut; rank < values.size() - cut; ++rank) sum += AtRank(values, rank);
+  return sum / static_cast<long double>(values.size() - 2 * cut);
+}
+
+long double PlainQuantile(std::span<const double> values, double p) {
+  const long double place = static_cast<long double>(p) * (values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const long double share = place - below;
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return (1 - share) * AtRank(values, below) + share * AtRank(values, above);
+}
+
+long double PlainMean(std::span<const double> values) {
+  long double sum = 0.0L;
+  for (const double value : values) sum += value;
+  return sum / values.size();
+}
+
+TEST(Statistics, AThousandRandomTablesAsByDefinition) {
+  Rng rng(26, "tables");
+  double worst = 0.0;
+  const auto expect = [&worst](long double expected, double got, double scale) {
+    const double error = std::abs(static_cast<double>(expected - got)) / std::max(scale, 1e-300);
+    worst = std::max(worst, error);
+    EXPECT_LE(error, 1e-12);
+  };
+  for (int i = 0; i < 1000 && !::testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    const std::vector<SeedScores> a = RandomTable(rng);
+    std::vector<SeedScores> b = RandomTable(rng);
+    b.resize(a.size(), b.front());
+    std::vector<std::vector<double>> values;
+    std::vector<double> all;
+    double largest = 0.0;
+    long double mean = 0.0L, better = 0.0L, gain = 0.0L;
+    int pairs = 0, wins = 0;
+    bool paired = true;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      values.push_back(a[k].values());
+      all.insert(all.end(), a[k].values().begin(), a[k].values().end());
+      mean += PlainMean(a[k].values()) / a.size();
+      long double sum = 0.0L, difference = 0.0L;
+      int common = 0;
+      for (std::size_t x = 0; x < a[k].values().size(); ++x) {
+        for (std::size_t y = 0; y < b[k].values().size(); ++y) {
+          const double left = a[k].values()[x], right = b[k].values()[y];
+          largest = std::max({largest, std::abs(left), std::abs(right)});
+          sum += left > right ? 1.0L : left == right ? 0.5L : 0.0L;
+          if (a[k].seeds()[x] != b[k].seeds()[y]) continue;
+          ++common;
+          wins += left > right;
+          difference += static_cast<long double>(left) - right;
+        }
+      }
+      better += sum / (a[k].values().size() * b[k].values().size()) / a.size();
+      paired = paired && common > 0;
+      pairs += common;
+      if (common > 0) gain += difference / common / a.size();
+    }
+    expect(PlainInterquartileMean(all), PooledInterquartileMean(values), largest);
+    expect(mean, MeanOfMeans(values), largest);
+    expect(better, ProbabilityOfImprovement(a, b), 1.0);
+    const double p = rng.Uniform();
+    std::vector<double> order = all;
+    expect(PlainQuantile(all, p), Quantile(order, p), largest);
+    const std::optional<PairedGain> got = PairedGainOf(a, b, {.resamples = 20});
+    ASSERT_EQ(got.has_value(), paired);
+    if (!paired) continue;
+    EXPECT_EQ(got->n, pairs);
+    EXPECT_EQ(got->wins, wins);
+    expect(gain, got->mean, largest);
+  }
+  RecordProperty("worst_relative_error", StrCat(worst));
+}
+
+// The bootstrap beside the distribution over all n^n resamples, as far as 2,000 draws can tell.
+TEST(Statistics, IntervalsOfAThousandTablesBesideAllResamples) {
+  Rng rng(27, "tables");
+  constexpr int kResamples = 2000;
+  constexpr double kTail = 0.025;
+  const double error = 5.0 * std::sqrt(kTail * (1.0 - kTail) / kResamples);
+  for (std::uint64_t i = 0; i < 1000 && !::testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    const auto n = static_cast<std::size_t>(2 + rng.Index(3));
+    std::vector<double> values(n);
+    for (double& value : values) value = rng.Normal();
+    std::vector<double> means;
+    std::vector<std::size_t> chosen(n, 0);
+    for (bool more = true; more;) {
+      std::vector<double> sample;
+      for (const std::size_t place : chosen) sample.push_back(values[place]);
+      means.push_back(static_cast<double>(PlainMean(sample)));
+      std::size_t digit = 0;
+      while (digit < n && ++chosen[digit] == n) chosen[digit++] = 0;
+      more = digit < n;
+    }
+    std::sort(means.begin(), means.end());
+    const auto at = [&means](double p) {
+      const double place = std::clamp(p, 0.0, 1.0) * static_cast<double>(means.size());
+      return means[std::min(means.size() - 1, static_cast<std::size_t>(place))];
+    };
+    const std::vector<SeedScores> task{Scores(values)};
+    const Interval got =
+        StratifiedBootstrap(task, MeanOfMeans, {.resamples = kResamples, .seed = i}).value();
+    const double tolerance = 1e-12;
+    EXPECT_GE(got.low, at(kTail - error) - tolerance);
+    EXPECT_LE(got.low, at(kTail + error) + tolerance);
+    EXPECT_GE(got.high, at(1.0 - kTail - error) - tolerance);
+    EXPECT_LE(got.high, at(1.0 - kTail + error) + tolerance);
+  }
 }
 
 }  // namespace

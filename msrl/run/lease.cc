@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "msrl/files/file_system.h"
 #include "msrl/files/json_text.h"
 #include "msrl/run/utc_time.h"
 
@@ -36,9 +38,11 @@ std::string Job() {
 }
 
 LeaseHolder ReadHolder(int fd) {
-  char text[1024];
-  const auto size = static_cast<std::size_t>(std::max<ssize_t>(0, pread(fd, text, sizeof text, 0)));
-  const std::optional<Json> json = TryParseJson<Json>(std::string_view(text, size));
+  std::string text(1024, '\0');
+  const ssize_t size =
+      Files().Read(fd, std::as_writable_bytes(std::span(text)).data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, size)));
+  const std::optional<Json> json = TryParseJson<Json>(text);
   LeaseHolder holder;
   // not yet written, or by an older version: somebody, then
   if (!json || !json->is_object()) return holder;
@@ -53,11 +57,19 @@ LeaseHolder ReadHolder(int fd) {
   return holder;
 }
 
+[[noreturn]] void Fail(const char* action, const fs::path& path) {
+  const int cause = errno;
+  const std::string message =
+      StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
+  if (cause == EIO || cause == ENOSPC || cause == EDQUOT) throw StorageError(message);
+  throw UserError(message);
+}
+
 enum class Attempt { kLocked, kTaken, kImpossible };
 
 Attempt LockFor(int fd) {
-  for (int attempt = 1; flock(fd, LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return Attempt::kImpossible;
+  for (int attempt = 1; Files().Lock(fd, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK) return Attempt::kImpossible;
     if (attempt == kAttempts) return Attempt::kTaken;
     std::this_thread::sleep_for(kPause);
   }
@@ -85,18 +97,20 @@ Lease::Lease(const fs::path& file, const std::string& what, LeaseOf of)
   folder_locked_ = of == LeaseOf::kFolder && require(LockFor(folder_.fd()));
   // between opening and locking, the one before may have been removed
   for (;; file_ = folder_.OpenForUpdate(name_)) {
-    if (!require(LockFor(file_.get()))) {
-      throw UserError(StrCat("cannot lock ", file.string(), ": ", std::strerror(errno)));
-    }
+    if (!require(LockFor(file_.get()))) Fail("lock", file);
     if (folder_.IsSameFile(name_, file_.get())) break;
+  }
+  // a lock tells what was begun from what others left there: its name is on the disk before theirs
+  if (of == LeaseOf::kFolder && Files().Sync(folder_.fd()) != 0) {
+    Fail("flush the folder", folder_.path());
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const Json json{{"host", host}, {"process", getpid()}, {"job", Job()}, {"since", UtcNow()}};
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   // for people alone: a lease without a name is still one
-  if (ftruncate(file_.get(), 0) == 0) {
-    static_cast<void>(!pwrite(file_.get(), text.data(), text.size(), 0));
+  if (Files().Truncate(file_.get(), 0) == 0) {
+    Files().Write(file_.get(), text.data(), text.size(), 0);
   }
 }
 
@@ -108,10 +122,11 @@ void Lease::RequireHeld() const {
 
 std::optional<LeaseHolder> Lease::HolderOf(const fs::path& file, LeaseOf of) {
   const auto look = [](const fs::path& path, int flags) {
-    return FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
+    return FileDescriptor(
+        Files().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
   };
   const auto taken = [](const FileDescriptor& it) {
-    return it.get() >= 0 && flock(it.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return it.get() >= 0 && Files().Lock(it.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   };
   const FileDescriptor lock = look(file, O_NOFOLLOW);
   if (taken(lock)) return ReadHolder(lock.get());

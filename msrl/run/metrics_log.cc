@@ -15,6 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kEvalsFile = "evals.jsonl";
+constexpr const char* kEventsFile = "events.out.tfevents.0.msrl";
+constexpr const char* kTimingFile = "timing.jsonl";
+
 double WallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -27,6 +32,14 @@ std::uint64_t WholeLines(const fs::path& path) {
   return end == std::string::npos ? 0 : end + 1;
 }
 
+std::uint64_t SizeOf(const fs::path& path) { return fs::exists(path) ? InputFile(path).size() : 0; }
+
+// So many bytes of a file of lines are taken over.
+std::uint64_t Kept(const fs::path& path, std::int64_t written, LostLines lost) {
+  const auto all = static_cast<std::uint64_t>(written);
+  return lost == LostLines::kRefuse || SizeOf(path) >= all ? all : WholeLines(path);
+}
+
 }  // namespace
 
 void LogSizes::Visit(const Archive& state) {
@@ -35,11 +48,26 @@ void LogSizes::Visit(const Archive& state) {
   state.Int("events_bytes", events);
 }
 
-MetricsLog::MetricsLog(const fs::path& folder, const LogSizes& sizes)
-    : metrics_(folder / "metrics.jsonl", static_cast<std::uint64_t>(sizes.metrics)),
-      evals_(folder / "evals.jsonl", static_cast<std::uint64_t>(sizes.evals)),
-      events_(folder / "events.out.tfevents.0.msrl", static_cast<std::uint64_t>(sizes.events)),
-      timing_(folder / "timing.jsonl", WholeLines(folder / "timing.jsonl")) {
+void MetricsLog::RequireLines(const fs::path& folder, const LogSizes& sizes) {
+  for (const auto& [name, size] :
+       {std::pair(kMetricsFile, sizes.metrics), std::pair(kEvalsFile, sizes.evals),
+        std::pair(kEventsFile, sizes.events)}) {
+    const std::uint64_t there = SizeOf(folder / name);
+    if (there >= static_cast<std::uint64_t>(size)) continue;
+    throw UserError(StrCat((folder / name).string(), " has ", there, " bytes where at least ", size,
+                           " were written: it was changed from outside"));
+  }
+}
+
+MetricsLog::MetricsLog(const fs::path& folder, const LogSizes& sizes, LostLines lost)
+    : metrics_(folder / kMetricsFile, Kept(folder / kMetricsFile, sizes.metrics, lost)),
+      evals_(folder / kEvalsFile, Kept(folder / kEvalsFile, sizes.evals, lost)),
+      events_(folder / kEventsFile,
+              lost == LostLines::kGoOnWithout &&
+                      SizeOf(folder / kEventsFile) < static_cast<std::uint64_t>(sizes.events)
+                  ? 0
+                  : static_cast<std::uint64_t>(sizes.events)),
+      timing_(folder / kTimingFile, WholeLines(folder / kTimingFile)) {
   if (events_.size() == 0) events_.Append(EncodeEventHeader(WallTime()));
 }
 
@@ -99,7 +127,7 @@ void MetricsLog::Speed(std::int64_t step, std::int64_t steps, double seconds,
 }
 
 LogSizes MetricsLog::Sync() {
-  for (AppendFile* file : {&metrics_, &evals_, &events_}) file->Sync();
+  for (AppendFile* file : {&metrics_, &evals_, &events_, &timing_}) file->Sync();
   const auto size = [](const AppendFile& file) { return static_cast<std::int64_t>(file.size()); };
   return {size(metrics_), size(evals_), size(events_)};
 }

@@ -26,12 +26,19 @@ struct LogSizes {
   void Visit(const Archive& state);
 };
 
+// What to do where a file is shorter than it was when the checkpoint was made.
+enum class LostLines { kRefuse, kGoOnWithout };
+
 // What is written depends on the run alone, with two exceptions that hold all wall-clock times:
 // timing.jsonl and the time stamps of TensorBoard's file.
 class MetricsLog {
  public:
-  // Cuts the files to these sizes.
-  MetricsLog(const std::filesystem::path& folder, const LogSizes& sizes);
+  // Cuts the files to these sizes; if lines were lost, to the last whole one. TensorBoard's file
+  // then begins anew: a record that is cut makes all after it unreadable.
+  MetricsLog(const std::filesystem::path& folder, const LogSizes& sizes,
+             LostLines lost = LostLines::kRefuse);
+  // UserError that names a file that is shorter and what can be done.
+  static void RequireLines(const std::filesystem::path& folder, const LogSizes& sizes);
 
   // RunError that names the metric, if a value is not finite.
   void Metrics(std::int64_t step, const Scalars& scalars);

@@ -219,6 +219,12 @@ void RunDirectory::WriteCheckpoint(std::int64_t step, TensorFileBuilder& content
 
 std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
     const std::function<void(const std::string&)>& warn) const {
+  return ReadNewestCheckpoint(warn, [](const TensorFile&) {});
+}
+
+std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
+    const std::function<void(const std::string&)>& warn,
+    const std::function<void(const TensorFile&)>& require) const {
   const std::vector<fs::path> files = Checkpoints();
   if (files.empty()) return std::nullopt;
   std::string problem;
@@ -227,7 +233,9 @@ std::optional<TensorFile> RunDirectory::ReadNewestCheckpoint(
     try {
       // by its header first: another file can be of any size
       RequireCheckpoint(TensorFile::ReadHeader(*file), spec_.Fingerprint());
-      return TensorFile::Read(*file);
+      TensorFile checkpoint = TensorFile::Read(*file);
+      require(checkpoint);
+      return checkpoint;
     } catch (const MemoryError&) {
       throw;  // nothing is wrong with the file
     } catch (const UserError& error) {

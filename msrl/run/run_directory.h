@@ -72,6 +72,10 @@ class RunDirectory {
   // reported in one line to `warn` and the one before is used; UserError if all are damaged.
   std::optional<TensorFile> ReadNewestCheckpoint(
       const std::function<void(const std::string&)>& warn) const;
+  // The same, and what `require` throws a UserError for counts as damaged.
+  std::optional<TensorFile> ReadNewestCheckpoint(
+      const std::function<void(const std::string&)>& warn,
+      const std::function<void(const TensorFile&)>& require) const;
 
   // Renames checkpoints after this step to damaged-*: they must not push out good ones.
   void SetAsideAfter(std::int64_t step) const;

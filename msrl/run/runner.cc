@@ -53,8 +53,7 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
     simulator_ = std::make_unique<Simulator>(registries.envs.Make(spec_.env, spec_.env_settings));
     training_.Lend(0, *simulator_);
   }
-  const std::optional<TensorFile> checkpoint = directory_.ReadNewestCheckpoint(options_.on_warning);
-  if (checkpoint) {
+  if (const std::optional<TensorFile> checkpoint = ReadCheckpoint()) {
     Load(*checkpoint);
     return;
   }
@@ -80,7 +79,30 @@ void Runner::Visit(const Archive& root) {
   LogSizes log;
   if (!state.loading()) log = log_->Sync();
   log.Visit(state.Child("log"));
-  if (state.loading()) log_ = std::make_unique<MetricsLog>(directory_.path(), log);
+  if (state.loading()) {
+    log_ = std::make_unique<MetricsLog>(directory_.path(), log, options_.lost_lines);
+  }
+}
+
+std::optional<TensorFile> Runner::ReadCheckpoint() const {
+  bool lost = false;
+  const auto require_lines = [&](const TensorFile& checkpoint) {
+    LogSizes sizes;
+    sizes.Visit(Archive(checkpoint).Child("run").Child("log"));
+    try {
+      MetricsLog::RequireLines(directory_.path(), sizes);
+    } catch (const UserError& error) {
+      lost = true;
+      if (options_.lost_lines == LostLines::kRefuse) throw;
+      options_.on_warning(StrCat(error.what(), "; the run goes on without what is gone"));
+    }
+  };
+  try {
+    return directory_.ReadNewestCheckpoint(options_.on_warning, require_lines);
+  } catch (const UserError& error) {
+    if (!lost) throw;
+    throw UserError(StrCat(error.what(), "; resume --lost-lines goes on without what is gone"));
+  }
 }
 
 void Runner::Load(const TensorFile& checkpoint) {
@@ -103,6 +125,7 @@ void Runner::Checkpoint() {
 RunOutcome Runner::Run() {
   // the last evaluation belongs to the budget: without it the run was stopped there
   if (step_ >= spec_.steps && !EvaluationDue()) {
+    log_->Sync();  // the manifest must not say what the disk does not hold
     directory_.Finish(step_);
     return RunOutcome::kAlreadyFinished;
   }

@@ -41,6 +41,9 @@ struct RunOptions {
   std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   // Asked at every step, also in evaluations.
   std::function<bool()> stop;
+  // What is missing in the files of metrics can be had again from an older checkpoint; without one
+  // the run ends here, or goes on with a gap in them.
+  LostLines lost_lines = LostLines::kRefuse;
   // At most so many episodes of an evaluation in lockstep, each in an environment of its own.
   int evaluation_envs = kMostEvaluationEnvs;
 };
@@ -63,6 +66,7 @@ class Runner {
 
  private:
   void Visit(const Archive& root);
+  std::optional<TensorFile> ReadCheckpoint() const;
   void Load(const TensorFile& checkpoint);
   void Checkpoint();
   RunOutcome Loop();

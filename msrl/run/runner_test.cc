@@ -620,13 +620,51 @@ TEST_F(RunnerTest, LinesAfterTheCheckpointAreCut) {
   for (std::string line; std::getline(timing, line);) {
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
   }
-  // a file that lost lines is another matter
-  std::int64_t again = 300;
-  Create("cut", Spec("graph-motif", 3, 900));
-  Continue("cut", [&again] { return --again < 0; });
-  Spill(folder_ / "cut" / "metrics.jsonl", "{}\n");
-  EXPECT_NE(UserErrorText([&] { Continue("cut"); }).find("changed from outside"),
+}
+
+// What is gone is made again from a checkpoint before it, if there is one.
+TEST_F(RunnerTest, LostLinesAreMadeAgainOrGoneWithout) {
+  const std::vector<std::string> files{"metrics.jsonl", "evals.jsonl",
+                                       "events.out.tfevents.0.msrl"};
+  Create("whole", Spec("graph-motif", 3, 900));
+  Continue("whole");
+  const auto begin = [&] {
+    fs::remove_all(folder_ / "cut");
+    Create("cut", Spec("graph-motif", 3, 600));
+    Continue("cut", {}, 200);
+    ASSERT_EQ(Checkpoints("cut").size(), 2u);
+    RunDirectory::OpenForWriting(folder_ / "cut").SetSteps(900, TestRegistries());
+    warnings_.clear();
+  };
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    begin();
+    const std::string all = Slurp(folder_ / "cut" / file);
+    Spill(folder_ / "cut" / file, all.substr(0, all.size() - 1));
+    Continue("cut");
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("changed from outside; trying the one before"), std::string::npos)
+        << warnings_[0];
+    ExpectSameResults("whole", "cut");
+  }
+  begin();
+  for (const std::string& file : files) {
+    const std::string all = Slurp(folder_ / "cut" / file);
+    Spill(folder_ / "cut" / file, all.substr(0, all.find('\n') + 3));
+  }
+  EXPECT_NE(UserErrorText([&] { Continue("cut"); }).find("resume --lost-lines goes on"),
             std::string::npos);
+  RunDirectory directory = RunDirectory::OpenForWriting(folder_ / "cut");
+  RunOptions options;
+  options.lost_lines = LostLines::kGoOnWithout;
+  EXPECT_EQ(Runner(directory, TestRegistries(), options).Run(), RunOutcome::kFinished);
+  // with a gap in what is told, and none in what was learned
+  const std::string evals = Slurp(folder_ / "cut" / "evals.jsonl");
+  const std::string whole = Slurp(folder_ / "whole" / "evals.jsonl");
+  EXPECT_LT(evals.size(), whole.size());
+  EXPECT_TRUE(evals.ends_with(whole.substr(whole.rfind('\n', whole.size() - 2) + 1)));
+  std::istringstream lines(evals + Slurp(folder_ / "cut" / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(nlohmann::json::accept(line));
 }
 
 TEST_F(RunnerTest, ADamagedCheckpointIsRefusedAndTheOneBeforeUsed) {

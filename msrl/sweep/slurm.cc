@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "msrl/core/check.h"
@@ -163,7 +163,7 @@ class SlurmDriver {
   // A job's name tells which list its indices are of, also if we were killed right after sbatch.
   void ReadLists() {
     for (next_list_ = 1; fs::exists(ListFile(next_list_)); ++next_list_) {
-      std::ifstream in(ListFile(next_list_));
+      std::istringstream in(ReadWholeFile(ListFile(next_list_), 1 << 26));
       std::vector<std::string>& tasks = lists_[StrCat(prefix_, next_list_)];
       for (std::string line; std::getline(in, line);) tasks.push_back(line);
     }

@@ -89,8 +89,12 @@ void SweepDirectory::RecordFailure(std::string_view task, const std::string& mes
 }
 
 void SweepDirectory::ForgetFailure(std::string_view task) const {
-  std::error_code ignored;
-  fs::remove(FailureFile(task), ignored);
+  const fs::path file = FailureFile(task);
+  try {
+    Folder(file.parent_path()).Remove(file.filename().string());
+  } catch (const UserError&) {
+    // where there is no folder there was no failure; what else goes wrong here matters little
+  }
 }
 
 std::optional<LeaseHolder> SweepDirectory::Driver() const {

@@ -66,7 +66,7 @@ class TaskRunner {
     const EpisodeFile data = Collect(collect, registries_.envs, registries_.agents,
                                      [this](std::string_view, int, int) { GoOn(); });
     WriteEpisodes(file, data);
-    fs::remove_all(collect.work);
+    RemoveFolder(collect.work);
     options_.say(StrCat(file.string(), ": ", data.episodes.size(), " episodes, contents ",
                         data.ContentHash()));
   }
@@ -98,7 +98,7 @@ class TaskRunner {
         figures.replace_extension(".json"),
         ToJson(std::span(&row, 1), pretrainer, settings, train_hash, held_out_hash) + "\n");
     WriteFileAtomically(file, result->artefact);
-    fs::remove(how.checkpoint);
+    Folder(file.parent_path()).Remove(how.checkpoint.filename().string());
     std::string text = file.string();
     for (const PretrainColumn& column : pretrainer.columns) {
       text += StrCat(text == file.string() ? ": " : ", ", column.title, " ",

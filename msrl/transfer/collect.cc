@@ -5,6 +5,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/env/behaviour.h"
+#include "msrl/files/atomic_file.h"
 #include "msrl/transfer/fitted_value.h"
 #include "msrl/transfer/source_critic.h"
 
@@ -79,7 +80,7 @@ class Parts {
  public:
   explicit Parts(const CollectOptions& options) : work_(options.work) {
     if (work_.empty()) return;
-    std::filesystem::create_directories(work_);
+    MakeFolder(work_);
     name_ = options.Fingerprint();
   }
 

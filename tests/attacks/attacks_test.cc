@@ -267,7 +267,13 @@ TEST_F(AttackTest, TooLittleMemoryIsSaid) {
                  "replay_size=100000000", "--run", At("new")},
                 little),
             8);
-  EXPECT_NE(Err().find("memory"), std::string::npos) << Err();
+  EXPECT_NE(Err().find("a replay of 100000000 states needs "), std::string::npos) << Err();
+  EXPECT_EQ(Run({"train", "--env", "reacher", "--agent", "sac", "--steps", "10", "--set",
+                 "hidden_width=8192", "--set", "hidden_layers=16", "--run", At("wide")},
+                little),
+            8);
+  EXPECT_NE(Err().find(" weights needs "), std::string::npos) << Err();
+  EXPECT_NE(Err().find(" are available"), std::string::npos) << Err();
 }
 #endif
 
