@@ -640,6 +640,21 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
   EXPECT_NE(Out().find("[agent]"), std::string::npos);
 }
 
+TEST_F(RunCommandTest, PoliciesAreExportedOrTheReasonIsTold) {
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "sac", 200, "a")), 0) << Err();
+  const std::string header = (folder_ / "policy.h").string();
+  ASSERT_EQ(Run({"export", Dir("a"), "--header", header, "--name", "go"}), 0) << Err();
+  EXPECT_NE(Out().find("sac in four-rooms-sparse"), std::string::npos) << Out();
+  EXPECT_NE(Slurp(header).find("void go(const float* observation, float* action)"),
+            std::string::npos);
+  ExpectMistake({"export", Dir("a"), "--header", header}, "--force");
+  EXPECT_EQ(Run({"export", Dir("a"), "--header", header, "--force"}), 0) << Err();
+  ExpectMistake({"export", Dir("a")}, "--header FILE");
+  ExpectMistake({"export", Dir("b"), "--header", header}, "no run in");
+  ASSERT_EQ(Run(Train("four-rooms-sparse", "random", 200, "b")), 0) << Err();
+  ExpectMistake({"export", Dir("b"), "--onnx", header}, "agent 'random' cannot be exported: it");
+}
+
 TEST_F(RunCommandTest, EveryAgentHasAPageWithItsSettingsAndMetrics) {
   ForAllAgents([&](const std::string& agent, const std::string& env) {
     const AgentEntry& entry = BuiltinAgents().Find(agent);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/artefacts/artefact.h"
 #include "msrl/core/check.h"
 
@@ -42,6 +43,10 @@ void Agent::Initialise(const Artefact& artefact) {
 
 void Agent::TakeSegments(const SegmentLibrary& /*library*/, std::string_view source) {
   throw UserError(StrCat("this agent plans with no library of segments, it can't use ", source));
+}
+
+FeedForwardPolicy Agent::ExportPolicy() const {
+  throw UserError("it chooses by more than a network of the observation");
 }
 
 }  // namespace msrl

@@ -24,6 +24,7 @@
 namespace msrl {
 
 class Artefact;
+struct FeedForwardPolicy;
 class SegmentLibrary;
 class Simulator;
 
@@ -126,6 +127,9 @@ class Agent {
   // Before the first step: starts with the segments of a library. UserError that names `source` if
   // they don't fit, or if this agent asks no library.
   virtual void TakeSegments(const SegmentLibrary& library, std::string_view source);
+  // What it does in evaluations, if that is a function of the observation alone; else a UserError
+  // that says why not. See feed_forward.h.
+  virtual FeedForwardPolicy ExportPolicy() const;
   // Something to tell the user once, mostly nothing.
   virtual std::string TakeNotice() { return {}; }
 

@@ -32,6 +32,7 @@ void AddDiagnose(CLI::App& app, const Program& program);
 void AddEnvCheck(CLI::App& app, const Program& program);
 void AddEnvs(CLI::App& app, const Program& program);
 void AddEval(CLI::App& app, const Program& program);
+void AddExport(CLI::App& app, const Program& program);
 void AddInspect(CLI::App& app, const Program& program);
 void AddLibrary(CLI::App& app, const Program& program);
 void AddPlay(CLI::App& app, const Program& program);

@@ -101,8 +101,8 @@ int Run(int argc, char** argv, const Registries& registries) {
       program.name));
   // in the order of the help
   for (const auto add : {AddDescribe, AddDiagnose, AddEnvs, AddEnvCheck, AddCollect, AddPretrain,
-                         AddProbe, AddLibrary, AddTrain, AddEval, AddInspect, AddAgents, AddPlay,
-                         AddSweep, AddStatus, AddTask, AddReport}) {
+                         AddProbe, AddLibrary, AddTrain, AddEval, AddExport, AddInspect, AddAgents,
+                         AddPlay, AddSweep, AddStatus, AddTask, AddReport}) {
     add(app, program);
   }
 

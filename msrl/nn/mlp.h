@@ -175,6 +175,7 @@ class Mlp {
   explicit Mlp(MlpSpec spec);
 
   const MlpSpec& spec() const { return function_.spec(); }
+  const MlpFunction& function() const { return function_; }
   void Init(Rng& rng, const MlpInit& init = {}) { function_.Init(parameters_, rng, init); }
 
   // All members one after the other; in each, layer by layer: weight, bias, norm scale, norm shift.

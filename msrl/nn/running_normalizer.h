@@ -19,6 +19,9 @@ class RunningNormalizer {
   int size() const { return static_cast<int>(mean_.size()); }
   double count() const { return count_; }
   const Eigen::VectorXd& mean() const { return mean_; }
+  // What Normalize takes away, and what it then multiplies with.
+  const Eigen::ArrayXf& offset() const { return offset_; }
+  const Eigen::ArrayXf& factor() const { return factor_; }
   // Of the population: sum of squares / count.
   Eigen::VectorXd variance() const;
 

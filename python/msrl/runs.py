@@ -113,6 +113,28 @@ class Run:
         """The agent of the newest checkpoint; `seed` is that of its noise, if it has any."""
         return Policy(self.path, seed)
 
+    def export(
+        self,
+        onnx: str | os.PathLike[str] | None = None,
+        header: str | os.PathLike[str] | None = None,
+        name: str = "policy",
+        force: bool = False,
+    ) -> None:
+        """Writes the policy of the newest checkpoint for other programs, as `msrl export` does.
+
+        `onnx` is a model of ONNX, `header` C99 in one file whose functions are called after `name`.
+        UserError with the reason if the policy is no function of the observation alone, or if a file
+        is there already, unless `force`.
+        """
+        for text in _core.export_policy(
+            os.fspath(self.path),
+            "" if onnx is None else os.fspath(onnx),
+            "" if header is None else os.fspath(header),
+            name,
+            force,
+        ):
+            warnings.warn(text, stacklevel=2)
+
     def make_env(
         self,
         render_mode: str | None = None,

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "msrl/policy_files/policy_files.h"
 #include "msrl/run/runner.h"
 #include "python/src/python_env.h"
 
@@ -96,6 +97,17 @@ class Policy {
   bool playing_ = false;
 };
 
+// The warnings of loading its agent.
+std::vector<std::string> ExportRun(const std::string& run, const PolicyFiles& files, bool force) {
+  const RunDirectory directory = RunDirectory::OpenForReading(run);
+  std::vector<std::string> warnings;
+  const ExportedPolicy exported =
+      ExportPolicy(directory, RegistriesFor(directory.spec()),
+                   [&warnings](const std::string& text) { warnings.push_back(text); });
+  WritePolicy(exported, files, force ? Existing::kReplace : Existing::kRefuse);
+  return warnings;
+}
+
 }  // namespace
 
 void BindPolicy(nb::module_& module) {
@@ -105,6 +117,13 @@ void BindPolicy(nb::module_& module) {
       .def_prop_ro("spec", &Policy::spec, nb::rv_policy::copy)
       .def_prop_ro("warnings", &Policy::warnings, nb::rv_policy::copy)
       .def("act", &Policy::Act, "observation"_a, "geometry"_a, "reward"_a = nb::none());
+  module.def(
+      "export_policy",
+      [](const std::string& run, const std::string& onnx, const std::string& header,
+         const std::string& name, bool force) {
+        return ExportRun(run, {.onnx = onnx, .header = header, .name = name}, force);
+      },
+      "run"_a, "onnx"_a, "header"_a, "name"_a, "force"_a);
 }
 
 }  // namespace msrl::python

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -133,6 +134,18 @@ void Dqn::UpdateOn(const ReplayBatch& batch) {
   metrics_.Add(kEpsilon, epsilon());
   // Q' <- tau Q + (1 - tau) Q'
   critic_.Learn(d_q_, config_.learning_rate, config_.tau);
+}
+
+FeedForwardPolicy Dqn::ExportPolicy() const {
+  const auto& branch = critic_.branch_settings();
+  if (branch && branch->hidden_input) {
+    throw UserError("its Q sees h(Z), which depends on the whole episode (branch_hidden=true)");
+  }
+  // F(Z) is the same for all actions
+  FeedForwardPolicy policy;
+  policy.discrete = true;
+  AddLayers(critic_.network().function(), critic_.network().parameters(), policy);
+  return policy;
 }
 
 void Dqn::Visit(const Archive& state) {

@@ -46,6 +46,7 @@ class Dqn : public CriticAgent {
   void StateValues(const ConstMatrixRef& observation, const ConstMatrixRef& features,
                    std::span<float> v) override;
   void Update() override;
+  FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -685,6 +686,10 @@ void Dreamer::Update() {
                           ColumnSpan(latents_, static_cast<std::size_t>(i)));
     }
   }
+}
+
+FeedForwardPolicy Dreamer::ExportPolicy() const {
+  throw UserError("its policy acts on a recurrent state, which follows the whole episode");
 }
 
 void Dreamer::Visit(const Archive& state) {

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "msrl/agents/feed_forward.h"
+#include "msrl/core/check.h"
+
 namespace msrl {
+
+FeedForwardPolicy FixedAgent::ExportPolicy() const {
+  throw UserError("it learns nothing: there is no network");
+}
 
 void RandomAgent::ActInBatch(std::span<const Turn> turns, ActMode) {
   for (const Turn& turn : turns) DrawUniformAction(action_, turn.rng, turn.out);

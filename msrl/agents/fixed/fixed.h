@@ -17,6 +17,7 @@ class FixedAgent : public Agent {
   std::int64_t parameter_count() const override { return 0; }
   void Observe(const Experience&, Carry&) override {}
   void Update() override {}
+  FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink&) override {}
   void Visit(const Archive&) override {}
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -160,6 +161,8 @@ void Mbpo::DrainMetrics(MetricSink& sink) {
   model_.DrainMetrics(sink);
   metrics_.Drain(sink);
 }
+
+FeedForwardPolicy Mbpo::ExportPolicy() const { return sac_.ExportPolicy(); }
 
 void Mbpo::Visit(const Archive& state) {
   sac_.Visit(state.Child("policy"));

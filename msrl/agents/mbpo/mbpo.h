@@ -66,6 +66,7 @@ class Mbpo : public Agent {
     sac_.Observe(experience, carry);
   }
   void Update() override;
+  FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink& sink) override;
   void Visit(const Archive& state) override;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/env/spec.h"
 
@@ -315,6 +316,21 @@ ValueBranch Msrl::Placed(ValueBranch branch, const TransferPredictor& predictor,
       break;
   }
   return branch;
+}
+
+FeedForwardPolicy Msrl::ExportPolicy() const {
+  if (!sight_.plain()) {
+    throw UserError(
+        StrCat("its policy sees more than the observation (sight=", EnumName(sight_.kind()), ")"));
+  }
+  if (planner_ && settings_.planner.lookahead == Lookahead::kAlways) {
+    throw UserError("it plans with its library in every step (lookahead=always)");
+  }
+  if (model_ && model_->ready() && contest_.planning_leads()) {
+    throw UserError(StrCat("it plans with its model in every step (plan=", EnumName(settings_.plan),
+                           "), which earned more than its policy alone"));
+  }
+  return base_->ExportPolicy();
 }
 
 std::string Msrl::TakeNotice() {

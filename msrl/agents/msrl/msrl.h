@@ -177,6 +177,7 @@ class Msrl : public Agent {
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
+  FeedForwardPolicy ExportPolicy() const override;
   void Initialise(const Artefact& artefact) override;
   void TakeSegments(const SegmentLibrary& library, std::string_view source) override;
   std::string TakeNotice() override;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "msrl/agents/common/off_policy.h"
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -281,6 +282,18 @@ void Ppo::TrainOn(int first) {
   metrics_.Add(kValueLoss, value_loss);
   metrics_.Add(kKl, kl);
   metrics_.Add(kClipped, clipped);
+}
+
+FeedForwardPolicy Ppo::ExportPolicy() const {
+  FeedForwardPolicy policy;
+  policy.discrete = action_spec_.kind == ActionKind::kDiscrete;
+  if (config_.normalize_observations) {
+    policy.offset = observation_statistics_.offset();
+    policy.factor = observation_statistics_.factor();
+    policy.limit = static_cast<float>(kNormalizerClip);
+  }
+  AddLayers(actor_.function(), actor_.parameters(), policy);
+  return policy;
 }
 
 void Ppo::Visit(const Archive& state) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -187,6 +188,12 @@ void Sac::UpdateAlpha() {
   const auto target = static_cast<float>(config_.target_entropy_per_action * m_);
   const float gradient = -(log_pi.mean() + target);
   alpha_adam_.Step(log_alpha_, {&gradient, 1}, config_.alpha_learning_rate);
+}
+
+FeedForwardPolicy Sac::ExportPolicy() const {
+  FeedForwardPolicy policy;
+  AddSquashedMode(actor_.function(), actor_.parameters(), policy);
+  return policy;
 }
 
 void Sac::Visit(const Archive& state) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -143,6 +144,12 @@ void Td3::UpdateActor(const ReplayBatch& batch) {
   RequireFiniteGradients("actor", actor_gradients_);
   actor_adam_.Step(actor_.parameters(), actor_gradients_, config_.actor_learning_rate,
                    actor_target_.parameters(), config_.tau);
+}
+
+FeedForwardPolicy Td3::ExportPolicy() const {
+  FeedForwardPolicy policy;
+  AddLayers(actor_.function(), actor_.parameters(), policy);
+  return policy;
 }
 
 void Td3::Visit(const Archive& state) {

@@ -110,6 +110,19 @@ LatentModel::Choice LatentModel::Act(StaticGraph& graph, Node z, Node noise, Par
           .mode = graph.Tanh(mu)};
 }
 
+FeedForwardPolicy LatentModel::ExportPolicy() const {
+  FeedForwardPolicy policy;
+  const MlpFunction& h = *encode_.network.function;
+  const MlpFunction& pi = *pi_.function;
+  AddLayers(h, encoder_.values().subspan(encode_.network.offset, h.parameter_count()), policy);
+  FeedForwardLayer& latent = policy.layers.back();
+  latent.norm_scale = encode_.norm.scale.value();
+  latent.norm_shift = encode_.norm.shift->value();
+  latent.softmax_group = kGroup;
+  AddSquashedMode(pi, policy_.values().subspan(pi_.offset, pi.parameter_count()), policy);
+  return policy;
+}
+
 void LatentModel::Visit(const Archive& state) {
   VisitParameters(state.Child("encoder"), encoder_);
   VisitParameters(state.Child("dynamics"), dynamics_);

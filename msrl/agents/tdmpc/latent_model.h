@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/agents/feed_forward.h"
 #include "msrl/files/state.h"
 #include "msrl/nn/parameters.h"
 #include "msrl/nn/static_graph.h"
@@ -70,6 +71,9 @@ class LatentModel {
   };
   // noise: standard normal, action x n.
   Choice Act(StaticGraph& graph, Node z, Node noise, ParameterUse use);
+
+  // tanh(mu) of pi(h(o)).
+  FeedForwardPolicy ExportPolicy() const;
 
   // ---- learning ----
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -459,6 +460,11 @@ void TdMpc::UpdatePolicy(const SequenceBatch& batch) {
   graph.Backward({{policy_.q, d_q_}, {policy_.entropy, d_entropy_}});
   ClipNorm({policy.gradients()}, config_.max_gradient_norm);
   policy.Step(config_.learning_rate);
+}
+
+FeedForwardPolicy TdMpc::ExportPolicy() const {
+  if (config_.plan) throw UserError("it plans in its latent model in every step (plan=true)");
+  return model_.ExportPolicy();
 }
 
 void TdMpc::Visit(const Archive& state) {

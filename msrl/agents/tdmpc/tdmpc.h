@@ -114,6 +114,7 @@ class TdMpc : public Agent {
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
+  FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 
