@@ -425,9 +425,27 @@ TEST_F(RunCommandTest, ARunWithAGoalReadingGoesOn) {
 
 TEST_F(RunCommandTest, ARunFromALatentModelGoesOn) {
   const std::string model = Dir("model.safetensors");
-  ASSERT_EQ(Run({"pretrain", "--kind", "tdmpc", "--episodes", "80", "--updates", "20", "--rows",
-                 "mixed", "--set", "encoder_width=8", "--set", "latent_groups=1", "--set",
-                 "model_width=8", "--set", "bins=11", "--set", "batch=8", "--out", model}),
+  ASSERT_EQ(Run({"pretrain",
+                 "--kind",
+                 "tdmpc",
+                 "--episodes",
+                 "80",
+                 "--updates",
+                 "20",
+                 "--rows",
+                 "mixed",
+                 "--set",
+                 "encoder_width=8",
+                 "--set",
+                 "latent_groups=1",
+                 "--set",
+                 "model_width=8",
+                 "--set",
+                 "bins=11",
+                 "--set",
+                 "batch=8",
+                 "--out",
+                 model}),
             0)
       << Err();
   ASSERT_EQ(Run({"inspect", model}), 0) << Err();
@@ -436,15 +454,15 @@ TEST_F(RunCommandTest, ARunFromALatentModelGoesOn) {
     Arguments arguments = Train("reacher", "tdmpc", steps, run, "3", kOnceOnly);
     *(std::ranges::find(arguments, "--eval-every") + 1) = "50";  // at the end of either
     // what the model fixes is left to it
-    for (auto set = arguments.begin(); (set = std::ranges::find(arguments, "--set")) !=
-                                       arguments.end();) {
+    for (auto set = arguments.begin();
+         (set = std::ranges::find(arguments, "--set")) != arguments.end();) {
       set = arguments.erase(set, set + 2);
     }
-    return With(arguments, With({"--init", model, "--set", "batch_size=8", "--set",
-                                 "random_steps=60", "--set", "first_updates=5", "--set",
-                                 "plan_samples=16", "--set", "plan_policy_samples=4", "--set",
-                                 "plan_elites=4"},
-                                more));
+    return With(arguments,
+                With({"--init", model, "--set", "batch_size=8", "--set", "random_steps=60", "--set",
+                      "first_updates=5", "--set", "plan_samples=16", "--set",
+                      "plan_policy_samples=4", "--set", "plan_elites=4"},
+                     more));
   };
   ASSERT_EQ(Run(train("whole", 150, {})), 0) << Err();
   EXPECT_NE(Err().find("is nearest by its rewards"), std::string::npos) << Err();
@@ -600,8 +618,7 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
       kill(child, kills % 3 == 2 ? SIGTERM : SIGKILL);
       code = Wait(child);
       // a signal before it listens ends it, later it stops by itself
-      ASSERT_TRUE(code == 0 || code == 75 || code == -SIGKILL || code == -SIGTERM)
-          << code << Err();
+      ASSERT_TRUE(code == 0 || code == 75 || code == -SIGKILL || code == -SIGTERM) << code << Err();
       if (code != 0) ++kills;
     }
     EXPECT_GT(kills, 3);
@@ -699,7 +716,7 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
       EXPECT_NE(Out().find("over " + entry.over), std::string::npos);
     }
     for (const std::string& kind : entry.takes) {
-      EXPECT_NE(Out().find(", takes " + kind), std::string::npos);
+      EXPECT_NE(Out().find("takes " + kind), std::string::npos);
     }
   }
   EXPECT_EQ(Run({"config", "random"}), 0);

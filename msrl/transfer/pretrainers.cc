@@ -12,8 +12,8 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "value-branch", "The matrix-value branch: F(Z), the value of a prefix by its matrix"),
       MakePretrainerEntry<GoalReadingPretrainer>(
           "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
-      MakePretrainerEntry<TdMpcPretrainer>(
-          kLatentModelKind, "TD-MPC2's latent model over what all tasks share"),
+      MakePretrainerEntry<TdMpcPretrainer>(kLatentModelKind,
+                                           "TD-MPC2's latent model over what all tasks share"),
   });
   return pretrainers;
 }

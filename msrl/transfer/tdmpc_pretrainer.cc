@@ -44,8 +44,7 @@ LatentLossSettings LossesOf(const TdMpcPretrainConfig& config, double gamma) {
 std::vector<float> NumbersOf(const SourceSequences& set, const std::vector<std::string>& sources) {
   std::vector<float> numbers;
   for (const std::string& task : set.tasks()) {
-    numbers.push_back(
-        static_cast<float>(std::ranges::find(sources, task) - sources.begin()));
+    numbers.push_back(static_cast<float>(std::ranges::find(sources, task) - sources.begin()));
   }
   return numbers;
 }
@@ -179,10 +178,10 @@ class Training : public Pretraining {
         model_(SlotModel(config.sizes, static_cast<int>(job.sources.size())),
                Rng(job.seed, "init")),
         learner_(model_, LossesOf(config, train.gamma()), Rng(job.seed, "noise")),
-        batch_(Replay({.capacity = 2,
-                       .observation_size = kStateChannels,
-                       .action_size = kActionCodeSize})
-                   .MakeSequences(config.batch, config.horizon)),
+        batch_(
+            Replay(
+                {.capacity = 2, .observation_size = kStateChannels, .action_size = kActionCodeSize})
+                .MakeSequences(config.batch, config.horizon)),
         told_(train.sequences().size()) {
     lesson_.task.resize(config.batch);
     lesson_.mask.resize(kActionCodeSize, config.batch);

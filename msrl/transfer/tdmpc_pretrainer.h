@@ -97,7 +97,8 @@ void FillSequence(const SourceSequence& sequence, const SourceSequence& told, In
                   Eigen::Index b, SequenceBatch& batch, SourceLesson& lesson);
 
 // Figures, on states of held-out episodes drawn task by task:
-//   value_r2, reward_r2   share of the variance of G_t and of r_t that Q(z_t, a_t) and R(z_t, a_t) tell;
+//   value_r2, reward_r2   share of the variance of G_t and of r_t that Q(z_t, a_t) and R(z_t, a_t)
+//   tell;
 //                         train_value_r2: on training episodes
 //   open_loop             squared error of five predicted steps, over that of "nothing changes":
 //                         of latent states, and of slots that are read off them (open_loop_x)

@@ -40,8 +40,8 @@ double ReturnUnit(const Replay& replay, double gamma) {
     rewards.clear();
   }
   if (returns.empty()) return 1.0;
-  const double range = static_cast<double>(Quantile(returns, 0.95)) -
-                       static_cast<double>(Quantile(returns, 0.05));
+  const double range =
+      static_cast<double>(Quantile(returns, 0.95)) - static_cast<double>(Quantile(returns, 0.05));
   return range < kLeast ? 1.0 : range;
 }
 

@@ -24,9 +24,7 @@ void AddEpisode(Replay& replay, const std::vector<double>& rewards, bool termina
   }
 }
 
-Replay MakeReplay() {
-  return Replay({.capacity = 100, .observation_size = 1, .action_size = 1});
-}
+Replay MakeReplay() { return Replay({.capacity = 100, .observation_size = 1, .action_size = 1}); }
 
 TEST(ReturnUnit, IsTheRangeOfDiscountedRests) {
   Replay replay = MakeReplay();

@@ -52,8 +52,8 @@ LatentModel::LatentModel(const LatentModelSpec& spec, Rng rng)
   };
   const int state = latent + spec.task_size;
   const int input = state + spec.action;
-  encode_ = AddLatent(encoder_, "encoder", spec.observation + spec.task_size, {spec.encoder_width},
-                      rng);
+  encode_ =
+      AddLatent(encoder_, "encoder", spec.observation + spec.task_size, {spec.encoder_width}, rng);
   next_ = AddLatent(dynamics_, kTransition, input, HiddenLayers(2, spec.width), rng);
   reward_ = add(dynamics_, "reward", input, outputs, 0.0);
   if (spec.termination) termination_ = add(dynamics_, "termination", state, 1, 1.0);
@@ -174,8 +174,8 @@ LatentModel::Choice LatentModel::Act(StaticGraph& graph, Node z, Node noise, con
   };
   const Node mu = masked(part(0));
   const auto half = static_cast<float>(0.5 * (kLogStdHigh - kLogStdLow));
-  const Node log_std = masked(
-      graph.Affine(graph.Tanh(part(1)), half, static_cast<float>(kLogStdLow) + half));
+  const Node log_std =
+      masked(graph.Affine(graph.Tanh(part(1)), half, static_cast<float>(kLogStdLow) + half));
   noise = masked(noise);
   const Node u = graph.Add(mu, graph.Multiply(graph.Exp(log_std), noise));
   const auto constant = static_cast<float>(0.5 * std::log(2.0 * std::numbers::pi));

@@ -6,8 +6,8 @@
 // A latent state is groups of numbers that are positive and have the sum one (SimNorm).
 //
 // A model over aligned slots is one that can be carried from task to task (docs/agents/tdmpc.md):
-// its observation and its actions are those that all tasks share, and a vector e tells it which task
-// it is in. In a target it has two more inputs and outputs, which change nothing at first: the
+// its observation and its actions are those that all tasks share, and a vector e tells it which
+// task it is in. In a target it has two more inputs and outputs, which change nothing at first: the
 // task's own observation o, and, where several actuators share a slot, a head of their own.
 //
 //   z = SimNorm(h(x, e) + native(o)),  z' = d(z, u, e),  R(z, u, e), ...,  u = slots(a)
@@ -107,7 +107,7 @@ class LatentModel {
   static bool IsTransition(const NamedTensor& tensor) {
     return tensor.name.starts_with(kTransition);
   }
-  Parameters& values() { return values_; }      // all Q_k, with targets
+  Parameters& values() { return values_; }  // all Q_k, with targets
   Parameters& policy() { return policy_; }
   Parameters& native() { return native_; }  // empty unless there is such an observation
   Parameters& task() { return task_; }      // empty unless something tells the task

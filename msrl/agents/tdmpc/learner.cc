@@ -87,12 +87,12 @@ LatentLearner::WorldGraph::WorldGraph(LatentModel& model, const LatentLossSettin
   const Node later = graph.SliceColumns(observation, batch, steps);
   const Node next = model.Encode(graph, later, fixed, kFrozen);
   const Node next_action = model.Act(graph, next, noise, fixed, kFrozen).action;
-  const Node next_q = model.Decode(
-      graph, model.ValuesOf(graph, model.Input(graph, next, next_action, fixed), pair,
-                            ParameterUse::kTarget));
-  Node y = graph.Add(
-      reward, graph.Multiply(graph.Scale(continues, static_cast<float>(settings.gamma)),
-                             OfPair(graph, next_q, PairValue::kMin)));
+  const Node next_q =
+      model.Decode(graph, model.ValuesOf(graph, model.Input(graph, next, next_action, fixed), pair,
+                                         ParameterUse::kTarget));
+  Node y =
+      graph.Add(reward, graph.Multiply(graph.Scale(continues, static_cast<float>(settings.gamma)),
+                                       OfPair(graph, next_q, PairValue::kMin)));
   if (settings.lessons) {
     y = graph.Add(y, graph.Multiply(graph.Subtract(label, y), label_share));
   }
@@ -155,8 +155,7 @@ LatentLearner::PolicyGraph::PolicyGraph(LatentModel& model, const LatentLossSett
   entropy = choice.entropy;
   if (settings.lessons) {
     taken = graph.Input(spec.action, states);
-    const Node error =
-        graph.Divide(graph.Subtract(taken, choice.mu), graph.Exp(choice.log_std));
+    const Node error = graph.Divide(graph.Subtract(taken, choice.mu), graph.Exp(choice.log_std));
     const auto constant = static_cast<float>(0.5 * std::log(2.0 * std::numbers::pi));
     const Node surprise =
         graph.Add(choice.log_std, graph.Affine(graph.Square(error), 0.5F, constant));
@@ -289,8 +288,8 @@ void LatentLearner::UpdatePolicy(const SequenceBatch& batch, const SourceLesson*
   const auto entropy = graph.value(policy_.entropy).row(0);
   std::ranges::copy(q.head(size), values_.begin());
   RequireFinite("value", std::span<const float>(values_));
-  const auto range = static_cast<double>(Quantile(std::span(values_), 0.95) -
-                                         Quantile(std::span(values_), 0.05));
+  const auto range =
+      static_cast<double>(Quantile(std::span(values_), 0.95) - Quantile(std::span(values_), 0.05));
   scale_ += kScaleRate * (std::max(1.0, range) - scale_);
 
   // L = - sum_t rho^t mean (Q(z_t, a_t) / S + entropy_weight m H),  a_t ~ pi(z_t); of the states
@@ -307,9 +306,8 @@ void LatentLearner::UpdatePolicy(const SequenceBatch& batch, const SourceLesson*
     // m is the number of slots that the task has; what was done is known of steps only
     for (Eigen::Index t = 0; t <= settings_.horizon; ++t) {
       const auto weight = d_q_.segment(batch.Column(t), size).array();
-      d_entropy_.segment(batch.Column(t), size) =
-          static_cast<float>(settings_.entropy_weight) * weight *
-          lesson->mask.colwise().sum().array();
+      d_entropy_.segment(batch.Column(t), size) = static_cast<float>(settings_.entropy_weight) *
+                                                  weight * lesson->mask.colwise().sum().array();
       auto clone = d_clone_.segment(batch.Column(t), size).array();
       if (t == settings_.horizon) {
         clone.setZero();
@@ -335,8 +333,7 @@ void LatentLearner::UpdatePolicy(const SequenceBatch& batch, const SourceLesson*
   if (lesson == nullptr) {
     graph.Backward({{policy_.q, d_q_}, {policy_.entropy, d_entropy_}});
   } else {
-    graph.Backward(
-        {{policy_.q, d_q_}, {policy_.entropy, d_entropy_}, {policy_.clone, d_clone_}});
+    graph.Backward({{policy_.q, d_q_}, {policy_.entropy, d_entropy_}, {policy_.clone, d_clone_}});
   }
   ClipNorm({policy.gradients()}, settings_.max_gradient_norm);
   policy.Step(settings_.learning_rate);

@@ -74,8 +74,7 @@ TEST(PretrainedModel, HasAsManyNumbersAsItsSizesSay) {
 TEST(PretrainedModel, WhatIsNotWholeIsRefused) {
   const auto model = Scattered();
   const auto refusal = [&](const ArtefactHeader& header) {
-    return UserErrorText(
-        [&] { ReadModel(Artefact::Parse(EncodeModel(*model, header), "file")); });
+    return UserErrorText([&] { ReadModel(Artefact::Parse(EncodeModel(*model, header), "file")); });
   };
   const ArtefactHeader good = HeaderOf(kSizes, {});
   EXPECT_EQ(refusal(good), "no error");
@@ -264,10 +263,12 @@ TEST(PretrainedModel, WhatIsCopiedAndWhatIsNew) {
     EXPECT_TRUE(equal(model.encoder(), source->encoder()));
     EXPECT_EQ(equal(model.dynamics(), source->dynamics()), all);
     for (const NamedTensor& tensor : source->dynamics().tensors()) {
-      const auto part = [&](Parameters& of) { return of.values().subspan(tensor.offset, tensor.size()); };
+      const auto part = [&](Parameters& of) {
+        return of.values().subspan(tensor.offset, tensor.size());
+      };
       const bool copied = all || tensor.name.starts_with("dynamics");
-      EXPECT_TRUE(std::ranges::equal(
-          part(model.dynamics()), part(copied ? source->dynamics() : fresh.model().dynamics())))
+      EXPECT_TRUE(std::ranges::equal(part(model.dynamics()),
+                                     part(copied ? source->dynamics() : fresh.model().dynamics())))
           << tensor.name;
     }
     LatentModel& rest = all ? *source : fresh.model();
@@ -314,8 +315,7 @@ TEST(PretrainedModel, TheNearestSourceIsFoundByItsRewards) {
         errors[k] += e * e;
       }
     }
-    const auto nearest =
-        static_cast<int>(std::ranges::min_element(errors) - errors.begin());
+    const auto nearest = static_cast<int>(std::ranges::min_element(errors) - errors.begin());
     met.insert(nearest);
     EXPECT_EQ(agent.model().task_vectors().col(0), source->task_vectors().col(nearest)) << seed;
     EXPECT_NE(agent.TakeNotice().find(StrCat("of the sources a,b,c number ", nearest + 1)),

@@ -238,7 +238,8 @@ void TdMpc::Initialise(const Artefact& artefact) {
   for (const auto& [key, own] : HeaderOf(SizesOf(config_), {}).shape) {
     const std::string& wanted = artefact.header().Shape(key);
     if (own == wanted) continue;
-    throw UserError(StrCat(artefact.source(), ": '", key, "' is ", wanted, ", the agent's is ", own));
+    throw UserError(
+        StrCat(artefact.source(), ": '", key, "' is ", wanted, ", the agent's is ", own));
   }
   const auto all = [](const NamedTensor&) { return true; };
   const bool whole = config_.copy == ModelCopy::kAll;
@@ -288,8 +289,8 @@ double TdMpc::RewardError() {
   const Node action = graph.Input(m_, kProbeColumns);
   const LatentModel::Context context = ContextOf(graph, model_, kProbeColumns);
   const Node z = model_.Encode(graph, observation, context, kFrozen);
-  const Node reward = model_.Decode(
-      graph, model_.Reward(graph, model_.Input(graph, z, action, context), kFrozen));
+  const Node reward =
+      model_.Decode(graph, model_.Reward(graph, model_.Input(graph, z, action, context), kFrozen));
   graph.Finish();
   ReplayBatch steps = replay_.MakeBatch(kProbeColumns);
   double squares = 0.0;
@@ -299,8 +300,8 @@ double TdMpc::RewardError() {
     graph.input(observation) = steps.observation;
     graph.input(action) = steps.action;
     graph.Forward({reward});
-    const auto error = (graph.value(reward).row(0) -
-                        steps.reward / static_cast<float>(reward_unit_)).head(filled);
+    const auto error =
+        (graph.value(reward).row(0) - steps.reward / static_cast<float>(reward_unit_)).head(filled);
     squares += static_cast<double>(error.squaredNorm());
     count += std::exchange(filled, 0);
   };
@@ -429,13 +430,12 @@ void TdMpc::Observe(const Experience& experience, Carry& carry) {
   // the episode's writer has seen the state before; the next turn shows it the state after
   ChannelWriter before = CarryAs<Course>(carry).writer;
   ChannelWriter after = before;
-  replay_.Add(
-      {.before = {.observation = AsSpan(See(experience.before, before, seen_))},
-       .action = action_,
-       .reward = experience.scaled_reward,
-       .terminated = experience.terminated,
-       .truncated = experience.truncated,
-       .after = {.observation = AsSpan(See(experience.after, after, seen_after_))}});
+  replay_.Add({.before = {.observation = AsSpan(See(experience.before, before, seen_))},
+               .action = action_,
+               .reward = experience.scaled_reward,
+               .terminated = experience.terminated,
+               .truncated = experience.truncated,
+               .after = {.observation = AsSpan(See(experience.after, after, seen_after_))}});
   ++steps_;
 }
 

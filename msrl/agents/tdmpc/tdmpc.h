@@ -23,8 +23,8 @@ namespace msrl {
 enum class TdMpcPreset { kCompact, kReference };
 constexpr auto EnumNames(TdMpcPreset) { return Names("compact", "reference"); }
 
-// What is taken over of a pretrained model: all of it, or h and d only, where rewards mean something
-// else.
+// What is taken over of a pretrained model: all of it, or h and d only, where rewards mean
+// something else.
 enum class ModelCopy { kAll, kDynamics };
 constexpr auto EnumNames(ModelCopy) { return Names("all", "dynamics"); }
 
@@ -139,8 +139,8 @@ class TdMpc : public Agent {
 
   // The value of action sequences (m x horizon, one column per step) from an observation, as the
   // planner estimates it; `actions` has plan_samples of them, column t * plan_samples + i. The
-  // noise of the policy and the two value networks are drawn from rng. With `aligned`, what all tasks
-  // share is above the observation.
+  // noise of the policy and the two value networks are drawn from rng. With `aligned`, what all
+  // tasks share is above the observation.
   std::span<const float> ValuesOfPlans(const EnvView& observation, const ConstMatrixRef& actions,
                                        Rng& rng);
 

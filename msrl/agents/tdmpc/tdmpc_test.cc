@@ -147,8 +147,8 @@ class Plain {
     z = Norm(z, at, at + kLatent);
     if (native_ > 0) {
       at = w.native.data();
-      const Doubles own = Net(at, {native_, config_.encoder_width, kLatent},
-                              {o.begin() + shared_, o.end()});
+      const Doubles own =
+          Net(at, {native_, config_.encoder_width, kLatent}, {o.begin() + shared_, o.end()});
       for (std::size_t i = 0; i < own.size(); ++i) z[i] += own[i];
     }
     return SimNorm(z);
@@ -193,7 +193,8 @@ class Plain {
     Choice choice;
     for (std::size_t j = 0; j < actions(); ++j) {
       const double mask = Mask(j, column);
-      const double raw = slots[static_cast<std::size_t>(code_) + actuators_[j]] + own[actions() + j];
+      const double raw =
+          slots[static_cast<std::size_t>(code_) + actuators_[j]] + own[actions() + j];
       const double std = std::exp(mask * (-10.0 + 6.0 * (std::tanh(raw) + 1.0)));
       const double mu = mask * (slots[actuators_[j]] + own[j]);
       const double u = mu + std * mask * noise(static_cast<Eigen::Index>(j), column);
@@ -395,17 +396,15 @@ struct Subject {
   void Update(const SequenceBatch& batch, const SourceLesson& lesson) {
     agent ? agent->UpdateOn(batch) : own_learner->UpdateOn(batch, lesson);
   }
-  MetricMap Metrics() {
-    return agent ? MetricMap(*agent) : MetricMap(*own_learner);
-  }
+  MetricMap Metrics() { return agent ? MetricMap(*agent) : MetricMap(*own_learner); }
 
   std::optional<TdMpc> agent;
   std::optional<LatentModel> own_model;
   std::optional<LatentLearner> own_learner;
 };
 
-// Two tasks in turn, one with three slots, the other with slots 0 and 4; what a task has not is zero
-// in what was done there.
+// Two tasks in turn, one with three slots, the other with slots 0 and 4; what a task has not is
+// zero in what was done there.
 SourceLesson RandomLesson(SequenceBatch& batch, Rng& rng) {
   SourceLesson lesson;
   lesson.task.setZero(kBatch);
@@ -492,9 +491,8 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
           const Plain::Step step = plain.Next(at, z, a, c);
           parts.reward += weight * plain.HeadLoss(step.reward, batch.reward[c]);
           for (std::size_t k = 0; k < kQ; ++k) {
-            parts.value +=
-                weight / kQ *
-                plain.HeadLoss(plain.Q(at, z, a, k, c), y[static_cast<std::size_t>(c)]);
+            parts.value += weight / kQ *
+                           plain.HeadLoss(plain.Q(at, z, a, k, c), y[static_cast<std::size_t>(c)]);
           }
           z = step.z;
           states[static_cast<std::size_t>(c + kBatch)] = z;
@@ -544,8 +542,7 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
     native_adam.Step(w.native, d_native, config.encoder_learning_rate);
     task_adam.Step(w.task, d_task, config.learning_rate);
     for (auto task = w.task.begin(); task != w.task.end(); task += config.task_size) {
-      const double length = std::sqrt(
-          std::inner_product(task, task + config.task_size, task, 0.0));
+      const double length = std::sqrt(std::inner_product(task, task + config.task_size, task, 0.0));
       for (int i = 0; i < config.task_size; ++i) task[i] /= std::max(1.0, length);
     }
 
@@ -615,12 +612,12 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
         const double weight = std::pow(config.rho, t) * inside / kStates;
         const Plain::Choice choice =
             plain.Act(at(pi), z[static_cast<std::size_t>(c)], policy_noise, c);
-        loss -= weight * (q_of(pi, c) / scale +
-                          config.entropy_weight * plain.active(c) * choice.entropy);
+        loss -= weight *
+                (q_of(pi, c) / scale + config.entropy_weight * plain.active(c) * choice.entropy);
         if (!lessons || t == kHorizon) continue;
         for (std::size_t j = 0; j < plain.actions(); ++j) {
-          const double done =
-              std::atanh(std::clamp<double>(batch.action(static_cast<Eigen::Index>(j), c), -0.99, 0.99));
+          const double done = std::atanh(
+              std::clamp<double>(batch.action(static_cast<Eigen::Index>(j), c), -0.99, 0.99));
           loss -= kCloneWeight * weight * batch.inside[c] * plain.Mask(j, c) *
                   LogNormal(done, choice.mu[j], choice.std[j]);
         }
@@ -708,9 +705,9 @@ TEST(TdMpcTest, PlansAreWorthWhatTheFormulasSay) {
         z = step.z;
       }
       const Doubles a = plain.Act(w, z, noise, i).action;
-      value += factor * 0.5 *
-               (plain.Decode(plain.Q(w, z, a, pair[0], i)) +
-                plain.Decode(plain.Q(w, z, a, pair[1], i)));
+      value +=
+          factor * 0.5 *
+          (plain.Decode(plain.Q(w, z, a, pair[0], i)) + plain.Decode(plain.Q(w, z, a, pair[1], i)));
       EXPECT_NEAR(values[static_cast<std::size_t>(i)], value, Tol(2e-5) * (1.0 + std::abs(value)));
     }
   }
