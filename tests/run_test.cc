@@ -406,6 +406,69 @@ TEST_F(RunCommandTest, ARunWithAGoalReadingGoesOn) {
                 "needs a goal reading");
 }
 
+TEST_F(RunCommandTest, ARunFromALatentModelGoesOn) {
+  const std::string model = Dir("model.safetensors");
+  ASSERT_EQ(Run({"pretrain",
+                 "--kind",
+                 "tdmpc",
+                 "--episodes",
+                 "80",
+                 "--updates",
+                 "20",
+                 "--rows",
+                 "mixed",
+                 "--set",
+                 "encoder_width=8",
+                 "--set",
+                 "latent_groups=1",
+                 "--set",
+                 "model_width=8",
+                 "--set",
+                 "bins=11",
+                 "--set",
+                 "batch=8",
+                 "--out",
+                 model}),
+            0)
+      << Err();
+  ASSERT_EQ(Run({"inspect", model}), 0) << Err();
+  EXPECT_NE(Out().find("tdmpc"), std::string::npos) << Out();
+  const auto train = [&](const std::string& run, std::int64_t steps, const Arguments& more) {
+    Arguments arguments = Train("reacher", "tdmpc", steps, run, "3", kOnceOnly);
+    *(std::ranges::find(arguments, "--eval-every") + 1) = "50";  // at the end of either
+    // what the model fixes is left to it
+    for (auto set = arguments.begin();
+         (set = std::ranges::find(arguments, "--set")) != arguments.end();) {
+      set = arguments.erase(set, set + 2);
+    }
+    return With(arguments,
+                With({"--init", model, "--set", "batch_size=8", "--set", "random_steps=60", "--set",
+                      "first_updates=5", "--set", "plan_samples=16", "--set",
+                      "plan_policy_samples=4", "--set", "plan_elites=4"},
+                     more));
+  };
+  ASSERT_EQ(Run(train("whole", 150, {})), 0) << Err();
+  EXPECT_NE(Err().find("is nearest by its rewards"), std::string::npos) << Err();
+  // in the random steps, where the source is not yet chosen, and later
+  for (const std::int64_t first : {50, 100}) {
+    const std::string name = StrCat("part", first);
+    ASSERT_EQ(Run(train(name, first, {})), 0) << Err();
+    fs::remove(folder_ / name / "init.safetensors");
+    ASSERT_EQ(Run({"resume", Dir(name), "--steps", "150"}), 0) << Err();
+    EXPECT_TRUE(Slurp(NewestCheckpoint("whole")) == Slurp(NewestCheckpoint(name))) << first;
+  }
+  for (const char* variant : {"copy=dynamics", "frozen=true"}) {
+    ASSERT_EQ(Run(train(variant, 150, {"--set", variant})), 0) << Err();
+    EXPECT_FALSE(Slurp(NewestCheckpoint("whole")) == Slurp(NewestCheckpoint(variant))) << variant;
+  }
+  EXPECT_EQ(Run({"eval", Dir("whole"), "--episodes", "2"}), 0) << Err();
+  ExpectMistake(train("wide", 150, {"--set", "model_width=16"}), "'model_width' is 8");
+  ExpectMistake(train("blind", 150, {"--set", "aligned=false"}), "set aligned=true");
+  ExpectMistake(With(Train("reacher", "sac", 150, "sac"), {"--init", model}),
+                "takes no tdmpc over; these do: tdmpc");
+  EXPECT_FALSE(fs::exists(folder_ / "wide"));
+}
+
 TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   const std::string branch = WriteBranch("branch.safetensors");
   const std::string foreign = WriteBranch("foreign.safetensors", LiftId{12345});
@@ -513,50 +576,58 @@ TEST_F(RunCommandTest, ARunWithSettingsOfAnotherVersionSaysWhatToDo) {
 }
 
 TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
-  const auto pretrain = [this](const std::string& out, const char* updates = "150") -> Arguments {
-    return {"pretrain", "--episodes", "600",      "--updates", updates,     "--set",
-            "width=8",  "--set",      "batch=16", "--set",     "target=mc", "--rows",
-            "mixed",    "--seeds",    "2",        "--out",     Dir(out),    "--checkpoint-seconds",
-            "0",        "--json"};
+  const std::map<std::string, Arguments> kinds{
+      {"value-branch", {"--set", "width=8", "--set", "batch=16", "--set", "target=mc"}},
+      {"tdmpc",
+       {"--set", "encoder_width=8", "--set", "latent_groups=1", "--set", "model_width=8", "--set",
+        "bins=11", "--set", "batch=8"}}};
+  const auto pretrain = [&](const std::string& kind, const std::string& out,
+                            const char* updates = "150") {
+    return With({"pretrain", "--kind", kind, "--episodes", "600", "--updates", updates, "--rows",
+                 "mixed", "--seeds", "2", "--out", Dir(out), "--checkpoint-seconds", "0", "--json"},
+                kinds.at(kind));
   };
-  ASSERT_EQ(Run(pretrain("whole.safetensors")), 0) << Err();
-  const std::string figures = Out();
-  EXPECT_FALSE(fs::exists(folder_ / "whole.safetensors.work"));
   const auto started = std::chrono::steady_clock::now();
-  const fs::path work = folder_ / "killed.safetensors.work";
-  const fs::path last = folder_ / "killed-1.safetensors";
-  int kills = 0;
-  // later and later, so that it gets somewhere and ends
-  for (auto wait = std::chrono::milliseconds(20);; wait = wait * 5 / 4) {
-    ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::minutes(4)) << Err();
-    const pid_t child = Start(pretrain("killed.safetensors"));
-    std::this_thread::sleep_for(wait);
-    kill(child, kills % 3 == 2 ? SIGTERM : SIGKILL);
-    const int code = Wait(child);
-    // a signal before it listens ends it, later it stops by itself
-    ASSERT_TRUE(code == 0 || code == 75 || code == -SIGKILL || code == -SIGTERM) << code << Err();
-    // it may also be killed with everything done, before it could say so
-    if (code == 0 || (fs::exists(last) && !fs::exists(work))) break;
-    ++kills;
+  for (const auto& [kind, settings] : kinds) {
+    SCOPED_TRACE(kind);
+    ASSERT_EQ(Run(pretrain(kind, kind + "-whole.safetensors")), 0) << Err();
+    const std::string figures = Out();
+    EXPECT_FALSE(fs::exists(folder_ / (kind + "-whole.safetensors.work")));
+    const fs::path work = folder_ / (kind + "-killed.safetensors.work");
+    const fs::path last = folder_ / (kind + "-killed-1.safetensors");
+    int kills = 0;
+    // later and later, so that it gets somewhere and ends
+    for (auto wait = std::chrono::milliseconds(20);; wait = wait * 5 / 4) {
+      ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::minutes(4)) << Err();
+      const pid_t child = Start(pretrain(kind, kind + "-killed.safetensors"));
+      std::this_thread::sleep_for(wait);
+      kill(child, kills % 3 == 2 ? SIGTERM : SIGKILL);
+      const int code = Wait(child);
+      // a signal before it listens ends it, later it stops by itself
+      ASSERT_TRUE(code == 0 || code == 75 || code == -SIGKILL || code == -SIGTERM) << code << Err();
+      // it may also be killed with everything done, before it could say so
+      if (code == 0 || (fs::exists(last) && !fs::exists(work))) break;
+      ++kills;
+    }
+    EXPECT_GT(kills, 3);
+    EXPECT_EQ(Out(), figures);
+    for (const char* seed : {"-0", "-1"}) {
+      const std::string whole = Slurp(folder_ / StrCat(kind, "-whole", seed, ".safetensors"));
+      EXPECT_FALSE(whole.empty());
+      EXPECT_TRUE(Slurp(folder_ / StrCat(kind, "-killed", seed, ".safetensors")) == whole) << seed;
+    }
+    EXPECT_FALSE(fs::exists(work));
   }
-  EXPECT_GT(kills, 3);
-  EXPECT_EQ(Out(), figures);
-  for (const char* seed : {"-0", "-1"}) {
-    const std::string whole = Slurp(folder_ / StrCat("whole", seed, ".safetensors"));
-    EXPECT_FALSE(whole.empty());
-    EXPECT_TRUE(Slurp(folder_ / StrCat("killed", seed, ".safetensors")) == whole) << seed;
-  }
-  EXPECT_FALSE(fs::exists(work));
 
   // other options do not go on with it
-  const pid_t child = Start(pretrain("other.safetensors", "1000000"));
+  const pid_t child = Start(pretrain("value-branch", "other.safetensors", "1000000"));
   while (!fs::exists(folder_ / "other.safetensors.work/mixed-0.safetensors")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::minutes(4)) << Err();
   }
   kill(child, SIGKILL);
   Wait(child);
-  ExpectMistake(With(pretrain("other.safetensors", "1000000"), {"--set", "width=9"}),
+  ExpectMistake(With(pretrain("value-branch", "other.safetensors", "1000000"), {"--set", "width=9"}),
                 "remove it to begin anew");
 }
 
@@ -633,7 +704,7 @@ TEST_F(RunCommandTest, EvalAgentsAndConfig) {
       EXPECT_NE(Out().find("over " + entry.over), std::string::npos);
     }
     for (const std::string& kind : entry.takes) {
-      EXPECT_NE(Out().find(", takes " + kind), std::string::npos);
+      EXPECT_NE(Out().find("takes " + kind), std::string::npos);
     }
   }
   EXPECT_EQ(Run({"config", "random"}), 0);

@@ -126,13 +126,18 @@ bool HasSetting(const AgentEntry& entry, std::string_view key) {
                              [key](const ConfigField& field) { return field.key == key; });
 }
 
-// As it is, taught by a model's plans and with hindsight if it has them.
+// As it is, over what all tasks share, taught by a model's plans and with hindsight if it has them.
 std::vector<AgentEntry> Variants(const AgentEntry& entry, const EnvSpec& spec) {
   std::vector<AgentEntry> variants{entry};
   if (spec.action.kind == ActionKind::kContinuous && HasSetting(entry, "distil")) {
     AgentEntry taught = entry;
     taught.quick.insert(taught.quick.end(), {"plan=model", "distil=0.5"});
     variants.push_back(std::move(taught));
+  }
+  if (HasSetting(entry, "aligned")) {
+    AgentEntry aligned = entry;
+    aligned.quick.emplace_back("aligned=true");
+    variants.push_back(std::move(aligned));
   }
   if (spec.goal_task == nullptr || !HasSetting(entry, "her")) return variants;
   AgentEntry hindsight = entry;
@@ -165,15 +170,18 @@ void ForAll(const Check& check) {
   }
 }
 
-TEST(AgentContract, SomeHaveHindsightOrAreTaught) {
+TEST(AgentContract, SomeHaveHindsightOrAreTaughtOrAligned) {
   int with = 0;
   int taught = 0;
+  int aligned = 0;
   ForAll([&](const AgentEntry& entry, const std::string&) {
     with += static_cast<int>(std::ranges::count(entry.quick, "her=3"));
     taught += static_cast<int>(std::ranges::count(entry.quick, "distil=0.5"));
+    aligned += static_cast<int>(std::ranges::count(entry.quick, "aligned=true"));
   });
   EXPECT_EQ(with, 4);  // two, and the matrix over each
   EXPECT_EQ(taught, 2);
+  EXPECT_GT(aligned, 0);
 }
 
 TEST(AgentContract, EqualSeedsMakeEqualRuns) {

@@ -10,6 +10,7 @@
 #include "msrl/agents/ppo/ppo.h"
 #include "msrl/agents/sac/sac.h"
 #include "msrl/agents/td3/td3.h"
+#include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/agents/tdmpc/tdmpc.h"
 #include "msrl/core/check.h"
 
@@ -23,6 +24,14 @@ AgentEntry MeasuredAs(std::optional<MeasuredReturn> EnvSpec::*measured, AgentEnt
 
 AgentEntry ValuingSources(AgentEntry entry) {
   entry.values_sources = true;
+  return entry;
+}
+
+AgentEntry Taking(std::string kind,
+                  std::function<std::vector<std::string>(const ArtefactHeader&)> settings_for,
+                  AgentEntry entry) {
+  entry.takes = {std::move(kind)};
+  entry.settings_for = std::move(settings_for);
   return entry;
 }
 
@@ -85,13 +94,14 @@ const AgentRegistry& BuiltinAgents() {
           "ppo", "Proximal policy optimisation with generalised advantages",
           /*discrete=*/true, /*continuous=*/true,
           {"hidden_width=16", "rollout_steps=64", "minibatch_size=16", "epochs=2"}),
-      MakeAgentEntry<TdMpc, TdMpcConfig>(
-          "tdmpc", "TD-MPC2: planning in a learned latent model",
-          /*discrete=*/false, /*continuous=*/true,
-          {"encoder_width=16", "latent_groups=2", "model_width=16", "q_count=3", "bins=11",
-           "batch_size=8", "replay_size=120", "random_steps=40", "first_updates=5",
-           "update_every=1", "plan_samples=16", "plan_policy_samples=4", "plan_elites=4",
-           "plan_iterations=2"}),
+      Taking(kLatentModelKind, SettingsForModel,
+             MakeAgentEntry<TdMpc, TdMpcConfig>(
+                 "tdmpc", "TD-MPC2: planning in a learned latent model",
+                 /*discrete=*/false, /*continuous=*/true,
+                 {"encoder_width=16", "latent_groups=2", "model_width=16", "q_count=3", "bins=11",
+                  "batch_size=8", "replay_size=120", "random_steps=40", "first_updates=5",
+                  "update_every=1", "plan_samples=16", "plan_policy_samples=4", "plan_elites=4",
+                  "plan_iterations=2"})),
       MakeAgentEntry<Dreamer, DreamerConfig>(
           "dreamer",
           "DreamerV3: an actor that learns in the imagination of a recurrent world model",

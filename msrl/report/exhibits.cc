@@ -120,7 +120,7 @@ std::optional<ObstructionExhibit> ShowObstruction(const Archive& state, const Ru
   return exhibit;
 }
 
-// Role transfer if there is any such method, otherwise whatever could take something over.
+// Role transfer if there is any such method, otherwise whatever adds to another agent.
 std::vector<const RunScore*> Candidates(const Analysis& analysis, const AgentRegistry& agents,
                                         int task) {
   const bool has_transfer = analysis.HasRole("transfer");
@@ -128,7 +128,7 @@ std::vector<const RunScore*> Candidates(const Analysis& analysis, const AgentReg
   for (const RunScore& score : analysis.scores) {
     const SweepMethod& facts = analysis.Method(score.method);
     const bool wanted =
-        has_transfer ? facts.role == "transfer" : !agents.FactsOf(facts.agent).takes.empty();
+        has_transfer ? facts.role == "transfer" : !agents.FactsOf(facts.agent).over.empty();
     if (score.task == task && wanted && score.run->finished()) candidates.push_back(&score);
   }
   std::ranges::stable_sort(candidates, {}, [](const RunScore* score) {

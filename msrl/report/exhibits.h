@@ -66,7 +66,7 @@ struct Exhibits {
 };
 
 // Of the first finished run with a checkpoint of a transfer method in each task (of any agent that
-// takes artefacts if no method has that role). Never fails: what goes wrong is a problem.
+// adds to another one if no method has that role). Never fails: what goes wrong is a problem.
 // `analysis` must outlive the result.
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
                          const Registries& registries);

@@ -201,9 +201,10 @@ void NameByFolders(RunRecord& run) {
   if (parts.size() >= 3) run.env = parts[parts.size() - 3];
 }
 
-std::string RoleOf(const AgentEntry& agent) {
+// Of an agent that adds to another one, or starts from something, the run alone does not tell.
+std::string RoleOf(const AgentEntry& agent, const RunSpec& spec) {
   if (agent.measured) return "reference";
-  return agent.takes.empty() ? "baseline" : "";
+  return agent.over.empty() && spec.init.empty() ? "baseline" : "";
 }
 
 void StandInForSweep(const AgentRegistry& agents, RunRecords& records) {
@@ -223,7 +224,7 @@ void StandInForSweep(const AgentRegistry& agents, RunRecords& records) {
       sweep.methods.push_back({.name = run.method,
                                .title = run.method,
                                .agent = spec.agent,
-                               .role = RoleOf(agents.FactsOf(spec.agent))});
+                               .role = RoleOf(agents.FactsOf(spec.agent), spec)});
     }
   }
 }

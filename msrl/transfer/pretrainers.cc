@@ -1,6 +1,7 @@
 // The list of all pretrainers.
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
+#include "msrl/transfer/tdmpc_pretrainer.h"
 #include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
@@ -11,6 +12,8 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "value-branch", "The matrix-value branch: F(Z), the value of a prefix by its matrix"),
       MakePretrainerEntry<GoalReadingPretrainer>(
           "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
+      MakePretrainerEntry<TdMpcPretrainer>(kLatentModelKind,
+                                           "TD-MPC2's latent model over what all tasks share"),
   });
   return pretrainers;
 }

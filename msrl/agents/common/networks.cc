@@ -1,5 +1,6 @@
 #include "msrl/agents/common/networks.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "msrl/core/check.h"
@@ -47,6 +48,24 @@ void VisitParameters(const Archive& state, Parameters& parameters) {
   } else {
     VisitMoments(optimiser, parameters.adam());
   }
+}
+
+void VisitValues(const Archive& state, Parameters& parameters) {
+  VisitTensors(state, parameters.tensors(), parameters.values());
+}
+
+void CopyTensors(const Parameters& from, Parameters& to,
+                 const std::function<bool(const NamedTensor&)>& which) {
+  for (const NamedTensor& tensor : from.tensors()) {
+    if (!which(tensor)) continue;
+    const auto place = std::ranges::find(to.tensors(), tensor.name, &NamedTensor::name);
+    MSRL_CHECK(place != to.tensors().end() && place->rows == tensor.rows &&
+                   place->columns == tensor.columns,
+               "no place for ", tensor.name);
+    std::ranges::copy(from.values().subspan(tensor.offset, tensor.size()),
+                      to.values().begin() + static_cast<std::ptrdiff_t>(place->offset));
+  }
+  if (to.finished() && !to.target().empty()) to.CopyToTarget();
 }
 
 void RequireFiniteGradients(std::string_view network, std::span<const float> gradients) {

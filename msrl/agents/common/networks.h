@@ -2,6 +2,7 @@
 #ifndef MSRL_AGENTS_COMMON_NETWORKS_H_
 #define MSRL_AGENTS_COMMON_NETWORKS_H_
 
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,13 @@ void VisitNetwork(const Archive& state, Mlp& network);
 void VisitAdam(const Archive& state, Adam& adam);
 // Tensor by tensor likewise, with the optimiser and the targets, if there are any.
 void VisitParameters(const Archive& state, Parameters& parameters);
+// The same without optimiser and targets: what an artefact holds.
+void VisitValues(const Archive& state, Parameters& parameters);
+
+// Takes the values of all tensors of `from` over, whose names and shapes `to` must have. Targets
+// become copies, the optimiser stays as it is.
+void CopyTensors(const Parameters& from, Parameters& to,
+                 const std::function<bool(const NamedTensor&)>& which);
 
 // RunError that names the network, unless all gradients are finite: what is finite before Adam's
 // step is so after it.

@@ -1,29 +1,20 @@
 #include "msrl/agents/tdmpc/tdmpc.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/common/return_unit.h"
 #include "msrl/agents/feed_forward.h"
+#include "msrl/agents/tdmpc/pretrained_model.h"
+#include "msrl/artefacts/artefact.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
 namespace msrl {
 namespace {
 
-enum Metric : std::size_t {
-  kConsistency,
-  kRewardLoss,
-  kValueLoss,
-  kTerminationLoss,
-  kPolicyLoss,
-  kQ,
-  kScale,
-  kEntropy,
-  kGradientNorm
-};
-
-constexpr double kScaleRate = 0.01;  // of S
+constexpr int kProbeColumns = 64;  // of the reward error
 
 const TdMpcConfig& Checked(const TdMpcConfig& config) {
   RequireInRange(config);
@@ -31,22 +22,76 @@ const TdMpcConfig& Checked(const TdMpcConfig& config) {
   return config;
 }
 
-LatentModelSpec ModelSpec(const EnvSpec& spec, const TdMpcConfig& config) {
-  return {.observation = spec.observation_size,
-          .action = spec.action.size,
-          .encoder_width = config.encoder_width,
+LatentSizes SizesOf(const TdMpcConfig& config) {
+  return {.encoder_width = config.encoder_width,
           .latent_groups = config.latent_groups,
-          .width = config.model_width,
+          .model_width = config.model_width,
           .q_count = config.q_count,
           .bins = config.bins,
           .termination = config.termination,
-          .slow_encoder = config.consistency_target == ConsistencyTarget::kSlow};
+          .task_size = config.task_size};
 }
 
-// The smaller, or the mean, of two rows.
-Node OfPair(StaticGraph& graph, Node pair, PairValue kind) {
-  if (kind == PairValue::kMean) return graph.MeanRows(pair);
-  return graph.Min(graph.SliceRows(pair, 0, 1), graph.SliceRows(pair, 1, 1));
+// Where the dimensions of an action go in the code that all tasks share, those with one entry as
+// their mean.
+Eigen::MatrixXf SlotsOf(const EnvSpec& spec) {
+  if (spec.action_code.empty() && spec.action.size > kActionCodeSize) {
+    throw UserError(StrCat(spec.id, ": ", spec.action.size, " actions don't fit into a code of ",
+                           kActionCodeSize, "; set aligned=false"));
+  }
+  Eigen::MatrixXf slots = Eigen::MatrixXf::Zero(kActionCodeSize, spec.action.size);
+  for (int i = 0; i < spec.action.size; ++i) {
+    slots(spec.action_code.empty() ? i : spec.action_code[static_cast<std::size_t>(i)], i) = 1.0F;
+  }
+  for (auto entry : slots.rowwise()) entry /= std::max(1.0F, entry.sum());
+  return slots;
+}
+
+LatentModelSpec ModelSpec(const EnvSpec& spec, const TdMpcConfig& config) {
+  LatentModelSpec model = SlotModel(SizesOf(config), /*tasks=*/1);
+  if (config.aligned) {
+    model.native = spec.observation_size;
+    model.slots = SlotsOf(spec);
+  } else {
+    model.observation = spec.observation_size;
+    model.action = spec.action.size;
+    model.tasks = model.task_size = 0;
+  }
+  model.slow_encoder = config.consistency_target == ConsistencyTarget::kSlow;
+  return model;
+}
+
+LatentLossSettings LossSettings(const TdMpcConfig& config, double gamma) {
+  return {.batch_size = config.batch_size,
+          .horizon = config.mppi.horizon,
+          .gamma = gamma,
+          .tau = config.tau,
+          .rho = config.rho,
+          .learning_rate = config.learning_rate,
+          .encoder_learning_rate = config.encoder_learning_rate,
+          .max_gradient_norm = config.max_gradient_norm,
+          .consistency_weight = config.consistency_weight,
+          .reward_weight = config.reward_weight,
+          .value_weight = config.value_weight,
+          .termination_weight = config.termination_weight,
+          .entropy_weight = config.entropy_weight,
+          .consistency_target = config.consistency_target,
+          .pair_value = config.pair_value,
+          .frozen = config.frozen};
+}
+
+int SeenSize(const EnvSpec& spec, const TdMpcConfig& config) {
+  return spec.observation_size + (config.aligned ? kStateChannels : 0);
+}
+
+// The vector of the one task, for `columns` states.
+LatentModel::Context ContextOf(StaticGraph& graph, LatentModel& model, int columns) {
+  if (model.spec().tasks == 0) return {};
+  return {.task = model.Task(graph, graph.Input(1, columns), ParameterUse::kFrozen), .mask = {}};
+}
+
+std::span<const double> AsSpan(const EnvView& view) {
+  return {view.data(), static_cast<std::size_t>(view.size())};
 }
 
 Node Columns(StaticGraph& graph, Node x, int block, int width) {
@@ -80,100 +125,39 @@ TdMpcConfig TdMpcConfig::Of(TdMpcPreset preset) {
   return config;
 }
 
-TdMpc::WorldGraph::WorldGraph(LatentModel& model, const TdMpcConfig& config, double gamma) {
-  const int batch = config.batch_size;
-  const int horizon = config.mppi.horizon;
-  const int steps = horizon * batch;
-  constexpr auto kTrained = ParameterUse::kTrained;
-  constexpr auto kFrozen = ParameterUse::kFrozen;
-  observation = graph.Input(model.spec().observation, steps + batch);
-  action = graph.Input(model.spec().action, steps);
-  reward = graph.Input(1, steps);
-  continues = graph.Input(1, steps);
-  noise = graph.Input(model.spec().action, steps);
-  pair = graph.Input(2, 1);
-  weight = graph.Input(1, steps);
-
-  // y_t = r_t + gamma (1 - terminated_t) min_{i,j} Q'(h(o_{t+1}), a'),  a' ~ pi(h(o_{t+1}))
-  const Node later = graph.SliceColumns(observation, batch, steps);
-  const Node next = model.Encode(graph, later, kFrozen);
-  const Node next_action = model.Act(graph, next, noise, kFrozen).action;
-  const Node next_q = model.Decode(
-      graph,
-      model.ValuesOf(graph, graph.ConcatRows({next, next_action}), pair, ParameterUse::kTarget));
-  const Node y = graph.Add(reward, graph.Multiply(graph.Scale(continues, static_cast<float>(gamma)),
-                                                  OfPair(graph, next_q, PairValue::kMin)));
-
-  z.push_back(model.Encode(graph, graph.SliceColumns(observation, 0, batch), kTrained));
-  std::vector<Node> inputs;
-  for (int t = 0; t < horizon; ++t) {
-    inputs.push_back(
-        graph.ConcatRows({z[static_cast<std::size_t>(t)], Columns(graph, action, t, batch)}));
-    z.push_back(model.Next(graph, inputs.back(), kTrained));
+std::vector<std::string> SettingsForModel(const ArtefactHeader& header) {
+  std::vector<std::string> settings{"aligned=true"};
+  for (const auto& [key, text] : header.shape) {
+    const bool flag = key == "termination";
+    settings.push_back(StrCat(key, "=", !flag ? text : text == "1" ? "true" : "false"));
   }
-  const Node x = graph.ConcatColumns(inputs);
-  const Node predicted = graph.ConcatColumns(std::span(z).subspan(1));
-  const Node wanted = config.consistency_target == ConsistencyTarget::kSlow
-                          ? model.Encode(graph, later, ParameterUse::kTarget)
-                          : next;
-
-  // every loss is a row with a column per step
-  const auto mean = [&](Node row) { return graph.Sum(graph.Multiply(row, weight)); };
-  const auto part = [&](Node row, double factor) {
-    return graph.Scale(row, static_cast<float>(factor));
-  };
-  consistency = mean(graph.MeanRows(graph.Square(graph.Subtract(predicted, wanted))));
-  reward_loss = mean(model.HeadLoss(graph, model.Reward(graph, x, kTrained), reward));
-  value_loss = mean(graph.MeanRows(model.HeadLoss(graph, model.Values(graph, x, kTrained), y)));
-  loss = graph.Add(
-      part(consistency, config.consistency_weight),
-      graph.Add(part(reward_loss, config.reward_weight), part(value_loss, config.value_weight)));
-  if (config.termination) {
-    // - log p(what happened), with the logit l: softplus(l) - terminated l
-    const Node logit = model.Termination(graph, predicted, kTrained);
-    const Node terminated = graph.Affine(continues, -1.0F, 1.0F);
-    termination_loss =
-        mean(graph.Subtract(graph.Softplus(logit), graph.Multiply(terminated, logit)));
-    loss = graph.Add(loss, part(termination_loss, config.termination_weight));
-  }
-  graph.Finish();
-}
-
-TdMpc::PolicyGraph::PolicyGraph(LatentModel& model, const TdMpcConfig& config) {
-  const int states = (config.mppi.horizon + 1) * config.batch_size;
-  z = graph.Input(model.latent_size(), states);
-  noise = graph.Input(model.spec().action, states);
-  pair = graph.Input(2, 1);
-  const LatentModel::Choice choice = model.Act(graph, z, noise, ParameterUse::kTrained);
-  const Node x = graph.ConcatRows({z, choice.action});
-  q = OfPair(graph, model.Decode(graph, model.ValuesOf(graph, x, pair, ParameterUse::kFrozen)),
-             config.pair_value);
-  entropy = choice.entropy;
-  graph.Finish();
+  return settings;
 }
 
 TdMpc::PlanGraph::PlanGraph(LatentModel& model, const TdMpcConfig& config, double gamma) {
   const int horizon = config.mppi.horizon;
   const int samples = config.mppi.samples;
   const int proposals = config.mppi.policy_samples;
-  const int m = model.spec().action;
+  const int m = model.spec().actuators();
   constexpr auto kFrozen = ParameterUse::kFrozen;
-  observation = graph.Input(model.spec().observation, 1);
-  encoded = model.Encode(graph, observation, kFrozen);
+  observation = graph.Input(model.spec().observation + model.spec().native, 1);
+  const LatentModel::Context now = ContextOf(graph, model, 1);
+  encoded = model.Encode(graph, observation, now, kFrozen);
   act_noise = graph.Input(m, 1);
-  const LatentModel::Choice choice = model.Act(graph, encoded, act_noise, kFrozen);
+  const LatentModel::Choice choice = model.Act(graph, encoded, act_noise, now, kFrozen);
   act = choice.action;
   act_mode = choice.mode;
 
   if (proposals > 0) {
     start = graph.Input(model.latent_size(), proposals);
     policy_noise = graph.Input(m, horizon * proposals);
+    const LatentModel::Context context = ContextOf(graph, model, proposals);
     Node state = start;
     for (int t = 0; t < horizon; ++t) {
-      policy_actions.push_back(
-          model.Act(graph, state, Columns(graph, policy_noise, t, proposals), kFrozen).action);
+      const Node drawn = Columns(graph, policy_noise, t, proposals);
+      policy_actions.push_back(model.Act(graph, state, drawn, context, kFrozen).action);
       if (t + 1 == horizon) break;
-      state = model.Next(graph, graph.ConcatRows({state, policy_actions.back()}), kFrozen);
+      state = model.Next(graph, model.Input(graph, state, policy_actions.back(), context), kFrozen);
     }
   }
 
@@ -183,6 +167,7 @@ TdMpc::PlanGraph::PlanGraph(LatentModel& model, const TdMpcConfig& config, doubl
   actions = graph.Input(m, horizon * samples);
   noise = graph.Input(m, samples);
   pair = graph.Input(2, 1);
+  const LatentModel::Context context = ContextOf(graph, model, samples);
   Node state = z;
   Node alive;  // s_t; none at first: it is certain
   double discount = 1.0;
@@ -192,17 +177,18 @@ TdMpc::PlanGraph::PlanGraph(LatentModel& model, const TdMpcConfig& config, doubl
     value = value.id < 0 ? what : graph.Add(value, what);
   };
   for (int t = 0; t < horizon; ++t) {
-    const Node x = graph.ConcatRows({state, Columns(graph, actions, t, samples)});
+    const Node x = model.Input(graph, state, Columns(graph, actions, t, samples), context);
     add(model.Decode(graph, model.Reward(graph, x, kFrozen)));
     state = model.Next(graph, x, kFrozen);
     discount *= gamma;
     if (config.termination) {
       const Node survives =
-          graph.Sigmoid(graph.Scale(model.Termination(graph, state, kFrozen), -1.0F));
+          graph.Sigmoid(graph.Scale(model.Termination(graph, state, context, kFrozen), -1.0F));
       alive = alive.id < 0 ? survives : graph.Multiply(alive, survives);
     }
   }
-  const Node last = graph.ConcatRows({state, model.Act(graph, state, noise, kFrozen).action});
+  const Node last_action = model.Act(graph, state, noise, context, kFrozen).action;
+  const Node last = model.Input(graph, state, last_action, context);
   add(OfPair(graph, model.Decode(graph, model.ValuesOf(graph, last, pair, kFrozen)),
              config.pair_value));
   graph.Finish();
@@ -213,49 +199,146 @@ TdMpc::TdMpc(const EnvSpec& spec, const TdMpcConfig& config, std::uint64_t seed)
       action_spec_(spec.action),
       m_(spec.action.size),
       gamma_(config.gamma > 0.0 ? config.gamma : DiscountOfLength(spec.step_limit)),
+      facts_(ChannelFacts::Of(spec)),
       replay_({.capacity = config.replay_size,
-               .observation_size = spec.observation_size,
+               .observation_size = SeenSize(spec, config),
                .action_size = spec.action.size}),
       replay_rng_(seed, "replay"),
-      noise_rng_(seed, "noise"),
       model_(ModelSpec(spec, config), Rng(seed, "init")),
-      world_(model_, config, gamma_),
-      policy_(model_, config),
+      learner_(model_, LossSettings(config, gamma_), Rng(seed, "noise")),
       plan_(model_, config, gamma_),
       mppi_(config.mppi, m_),
       batch_(MakeBatch()),
       action_(static_cast<std::size_t>(m_)),
-      values_(static_cast<std::size_t>(std::max(config.batch_size, config.mppi.samples))),
-      chosen_(m_, 1),
-      weight_(world_.weight.columns),
-      d_q_(policy_.q.columns),
-      d_entropy_(policy_.q.columns),
-      metrics_({"loss/consistency", "loss/reward", "loss/value", "loss/termination", "loss/policy",
-                "value/q", "value/scale", "policy/entropy", "gradient/norm"}) {}
+      values_(static_cast<std::size_t>(config.mppi.samples)),
+      seen_(static_cast<std::size_t>(SeenSize(spec, config))),
+      seen_after_(seen_.size()),
+      chosen_(m_, 1) {}
 
 std::int64_t TdMpc::parameter_count() const {
   return static_cast<std::int64_t>(model_.parameter_count());
 }
 
-std::unique_ptr<Carry> TdMpc::MakeCarry() const { return std::make_unique<Course>(m_, horizon()); }
+std::unique_ptr<Carry> TdMpc::MakeCarry() const {
+  return std::make_unique<Course>(m_, horizon(), config_.aligned, facts_);
+}
 
-void TdMpc::Course::Visit(const Archive& state) { state.Array("mean", Flat(mean)); }
+void TdMpc::Course::Visit(const Archive& state) {
+  state.Array("mean", Flat(mean));
+  if (aligned) writer.Visit(state.Child("channels"));
+}
 
-void TdMpc::DrawPair(Rng& rng, StridedMap pair) const {
-  const std::int64_t first = rng.Index(config_.q_count);
-  const std::int64_t other = rng.Index(config_.q_count - 1);
-  pair(0, 0) = static_cast<float>(first);
-  pair(1, 0) = static_cast<float>(other < first ? other : other + 1);
+// ---- starting from a pretrained model ----
+
+void TdMpc::Initialise(const Artefact& artefact) {
+  const std::unique_ptr<LatentModel> source = ReadModel(artefact);
+  if (!config_.aligned) {
+    throw UserError(StrCat("a model over observations can't take ", artefact.source(),
+                           " over; set aligned=true"));
+  }
+  for (const auto& [key, own] : HeaderOf(SizesOf(config_), {}).shape) {
+    const std::string& wanted = artefact.header().Shape(key);
+    if (own == wanted) continue;
+    throw UserError(
+        StrCat(artefact.source(), ": '", key, "' is ", wanted, ", the agent's is ", own));
+  }
+  const auto all = [](const NamedTensor&) { return true; };
+  const bool whole = config_.copy == ModelCopy::kAll;
+  CopyTensors(source->encoder(), model_.encoder(), all);
+  CopyTensors(source->dynamics(), model_.dynamics(), [whole](const NamedTensor& tensor) {
+    return whole || LatentModel::IsTransition(tensor);
+  });
+  const Eigen::MatrixXf vectors = source->task_vectors();
+  model_.task_vectors() = vectors.rowwise().mean();
+  if (!whole) return;
+  CopyTensors(source->values(), model_.values(), all);
+  CopyTensors(source->policy(), model_.policy(), all);
+  known_ = {.names = artefact.header().Made("sources"), .vectors = vectors};
+}
+
+void TdMpc::KnownTasks::Visit(const Archive& state) {
+  Eigen::Index rows = vectors.rows();
+  Eigen::Index columns = vectors.cols();
+  state.Text("names", names);
+  state.Int("size", rows, 0, kMaxHiddenWidth);
+  state.Int("count", columns, 0, kMaxTasks);
+  if (state.loading()) vectors.resize(rows, columns);
+  state.Array("vectors", Flat(vectors));
+}
+
+void TdMpc::MeetTask() {
+  reward_unit_ = ReturnUnit(replay_, gamma_);
+  const KnownTasks known = std::exchange(known_, {});
+  if (known.vectors.cols() == 0) return;
+  std::vector<double> errors;
+  for (const auto vector : known.vectors.colwise()) {
+    model_.task_vectors() = vector;
+    errors.push_back(RewardError());
+  }
+  const auto nearest = std::ranges::min_element(errors) - errors.begin();
+  model_.task_vectors() = known.vectors.col(nearest);
+  notice_ = StrCat("of the sources ", known.names, " number ", nearest + 1,
+                   " is nearest by its rewards: squared errors");
+  for (const double error : errors) notice_ += StrCat(" ", error);
+  notice_ += StrCat(" in units of ", reward_unit_);
+}
+
+double TdMpc::RewardError() {
+  constexpr auto kFrozen = ParameterUse::kFrozen;
+  StaticGraph graph;
+  const Node observation = graph.Input(static_cast<int>(seen_.size()), kProbeColumns);
+  const Node action = graph.Input(m_, kProbeColumns);
+  const LatentModel::Context context = ContextOf(graph, model_, kProbeColumns);
+  const Node z = model_.Encode(graph, observation, context, kFrozen);
+  const Node reward =
+      model_.Decode(graph, model_.Reward(graph, model_.Input(graph, z, action, context), kFrozen));
+  graph.Finish();
+  ReplayBatch steps = replay_.MakeBatch(kProbeColumns);
+  double squares = 0.0;
+  Eigen::Index count = 0;
+  Eigen::Index filled = 0;
+  const auto measure = [&] {
+    graph.input(observation) = steps.observation;
+    graph.input(action) = steps.action;
+    graph.Forward({reward});
+    const auto error =
+        (graph.value(reward).row(0) - steps.reward / static_cast<float>(reward_unit_)).head(filled);
+    squares += static_cast<double>(error.squaredNorm());
+    count += std::exchange(filled, 0);
+  };
+  for (std::int64_t row = replay_.first_row(); row < replay_.end_row(); ++row) {
+    if (!replay_.IsStep(row)) continue;
+    replay_.Read(row, filled++, steps);
+    if (filled == kProbeColumns) measure();
+  }
+  if (filled > 0) measure();
+  return squares / static_cast<double>(count);
 }
 
 // ---- acting ----
 
+EnvView TdMpc::See(const Situation& situation, ChannelWriter& writer,
+                   std::vector<double>& seen) const {
+  if (!config_.aligned) return situation.observation;
+  std::array<float, kChannels> channels;
+  if (situation.step == 0) {
+    writer.Begin(AsSpan(situation.geometry), channels);
+  } else {
+    constexpr std::array<double, kActionCodeSize> kNoAction = {};
+    writer.Next(AsSpan(situation.geometry), kNoAction, 0.0, channels);
+  }
+  std::copy_n(channels.begin(), kStateChannels, seen.begin());
+  std::ranges::copy(situation.observation, seen.begin() + kStateChannels);
+  return {seen.data(), static_cast<Eigen::Index>(seen.size())};
+}
+
 void TdMpc::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   for (const Turn& turn : turns) {
+    const EnvView seen = See(turn.situation, CarryAs<Course>(turn.carry).writer, seen_);
     if (mode == ActMode::kExplore && IsWarmingUp()) {
       DrawUniformAction(action_spec_, turn.rng, turn.out);
     } else {
-      Encode(turn.situation.observation);
+      Encode(seen);
       config_.plan ? ActByPlan(turn, mode) : ActByPolicy(turn, mode);
       RequireFinite("action", turn.out.values());
     }
@@ -280,13 +363,15 @@ void TdMpc::ActByPolicy(const Turn& turn, ActMode mode) {
 
 std::span<const float> TdMpc::PlanValues(Rng& rng) {
   plan_.graph.FillNormal(plan_.noise, rng);
-  DrawPair(rng, plan_.graph.input(plan_.pair));
+  DrawPair(config_.q_count, rng, plan_.graph.input(plan_.pair));
   plan_.graph.Forward({plan_.value});
-  const std::span<float> values =
-      std::span(values_).first(static_cast<std::size_t>(config_.mppi.samples));
-  std::ranges::copy(plan_.graph.value(plan_.value).row(0), values.begin());
-  RequireFinite("value of a plan", values);
-  return values;
+  std::ranges::copy(plan_.graph.value(plan_.value).row(0), values_.begin());
+  RequireFinite("value of a plan", std::span<const float>(values_));
+  // elites are weighed by what a plan is worth in the unit of the environment
+  if (config_.aligned) {
+    for (float& value : values_) value *= static_cast<float>(reward_unit_);
+  }
+  return values_;
 }
 
 std::span<const float> TdMpc::ValuesOfPlans(const EnvView& observation,
@@ -338,143 +423,50 @@ void TdMpc::ActByPlan(const Turn& turn, ActMode mode) {
 
 // ---- learning ----
 
-void TdMpc::Observe(const Experience& experience, Carry& /*carry*/) {
-  const auto as_span = [](const EnvView& view) {
-    return std::span(view.data(), static_cast<std::size_t>(view.size()));
-  };
+void TdMpc::Observe(const Experience& experience, Carry& carry) {
   const auto reward = static_cast<float>(experience.scaled_reward);
   RequireFinite("reward", std::span(&reward, 1));  // heads would cut it to their range
   std::ranges::transform(experience.action.values(), action_.begin(),
                          [](double value) { return static_cast<float>(value); });
-  replay_.Add({.before = {.observation = as_span(experience.before.observation)},
+  // the episode's writer has seen the state before; the next turn shows it the state after
+  ChannelWriter before = CarryAs<Course>(carry).writer;
+  ChannelWriter after = before;
+  replay_.Add({.before = {.observation = AsSpan(See(experience.before, before, seen_))},
                .action = action_,
                .reward = experience.scaled_reward,
                .terminated = experience.terminated,
                .truncated = experience.truncated,
-               .after = {.observation = as_span(experience.after.observation)}});
+               .after = {.observation = AsSpan(See(experience.after, after, seen_after_))}});
   ++steps_;
 }
 
 void TdMpc::Update() {
   if (IsWarmingUp()) return;
   const std::int64_t after = steps_ - config_.random_steps;
+  if (after == 0 && config_.aligned) MeetTask();
   const int due = after == 0 ? config_.first_updates : after % config_.update_every == 0 ? 1 : 0;
   for (int i = 0; i < due; ++i) {
     replay_.Sample(replay_rng_, batch_);
+    if (config_.aligned) batch_.reward /= static_cast<float>(reward_unit_);
     UpdateOn(batch_);
   }
 }
 
-void TdMpc::UpdateOn(const SequenceBatch& batch) {
-  MSRL_CHECK(batch.sequences() == batch_size() && batch.length() == horizon(), batch.sequences(),
-             " sequences of ", batch.length());
-  UpdateWorld(batch);
-  UpdatePolicy(batch);
-}
-
-void TdMpc::UpdateWorld(const SequenceBatch& batch) {
-  StaticGraph& graph = world_.graph;
-  // rho^t / (H B), nothing for filling
-  const auto count = static_cast<float>(batch.reward.size());
-  for (Eigen::Index t = 0; t < horizon(); ++t) {
-    weight_.segment(batch.Column(t), batch_size()) =
-        static_cast<float>(std::pow(config_.rho, t)) / count *
-        batch.inside.segment(batch.Column(t), batch_size());
-  }
-  graph.input(world_.observation) = batch.observation;
-  graph.input(world_.action) = batch.action;
-  graph.input(world_.reward) = batch.reward;
-  graph.input(world_.continues) = batch.continues;
-  graph.input(world_.weight) = weight_;
-  graph.FillNormal(world_.noise, noise_rng_);
-  DrawPair(noise_rng_, graph.input(world_.pair));
-  graph.Forward();
-
-  const auto note = [&](Metric metric, Node loss) {
-    metrics_.Add(metric, static_cast<double>(graph.value(loss)(0, 0)));
-  };
-  const float loss = graph.value(world_.loss)(0, 0);
-  RequireFinite("world loss", std::span(&loss, 1));
-  note(kConsistency, world_.consistency);
-  note(kRewardLoss, world_.reward_loss);
-  note(kValueLoss, world_.value_loss);
-  if (config_.termination) note(kTerminationLoss, world_.termination_loss);
-
-  Parameters& encoder = model_.encoder();
-  Parameters& dynamics = model_.dynamics();
-  Parameters& values = model_.values();
-  for (Parameters* part : {&encoder, &dynamics, &values}) part->ClearGradients();
-  graph.Backward(world_.loss);
-  metrics_.Add(kGradientNorm,
-               ClipNorm({encoder.gradients(), dynamics.gradients(), values.gradients()},
-                        config_.max_gradient_norm));
-  if (config_.consistency_target == ConsistencyTarget::kSlow) {
-    encoder.Step(config_.encoder_learning_rate, config_.tau);
-  } else {
-    encoder.Step(config_.encoder_learning_rate);
-  }
-  dynamics.Step(config_.learning_rate);
-  // Q' <- tau Q + (1 - tau) Q'
-  values.Step(config_.learning_rate, config_.tau);
-}
-
-void TdMpc::UpdatePolicy(const SequenceBatch& batch) {
-  StaticGraph& graph = policy_.graph;
-  StridedMap z = graph.input(policy_.z);
-  for (int t = 0; t <= horizon(); ++t) {
-    z.middleCols(batch.Column(t), batch_size()) =
-        world_.graph.value(world_.z[static_cast<std::size_t>(t)]);
-  }
-  graph.FillNormal(policy_.noise, noise_rng_);
-  DrawPair(noise_rng_, graph.input(policy_.pair));
-  graph.Forward();
-
-  // S follows the range of the middle nine tenths of the values of first states
-  const auto q = graph.value(policy_.q).row(0);
-  const auto entropy = graph.value(policy_.entropy).row(0);
-  const std::span<float> first = std::span(values_).first(static_cast<std::size_t>(batch_size()));
-  std::ranges::copy(q.head(batch_size()), first.begin());
-  RequireFinite("value", first);
-  const auto range = static_cast<double>(Quantile(first, 0.95) - Quantile(first, 0.05));
-  scale_ += kScaleRate * (std::max(1.0, range) - scale_);
-
-  // L = - sum_t rho^t mean (Q(z_t, a_t) / S + entropy_weight m H),  a_t ~ pi(z_t); of the states
-  // that follow on steps
-  const auto count = static_cast<float>(d_q_.size());
-  for (Eigen::Index t = 0; t <= horizon(); ++t) {
-    auto weight = d_q_.segment(batch.Column(t), batch_size());
-    weight.setConstant(-static_cast<float>(std::pow(config_.rho, t)) / count);
-    if (t > 0) weight.array() *= batch.inside.segment(batch.Column(t - 1), batch_size()).array();
-  }
-  d_entropy_ = d_q_ * static_cast<float>(config_.entropy_weight * m_);
-  d_q_ /= static_cast<float>(scale_);
-  const double loss = static_cast<double>(d_q_.dot(q) + d_entropy_.dot(entropy));
-  RequireFinite("policy loss", std::span(&loss, 1));
-  metrics_.Add(kPolicyLoss, loss);
-  metrics_.Add(kQ, static_cast<double>(q.head(batch_size()).mean()));
-  metrics_.Add(kScale, scale_);
-  metrics_.Add(kEntropy, static_cast<double>(entropy.mean()));
-
-  Parameters& policy = model_.policy();
-  policy.ClearGradients();
-  graph.Backward({{policy_.q, d_q_}, {policy_.entropy, d_entropy_}});
-  ClipNorm({policy.gradients()}, config_.max_gradient_norm);
-  policy.Step(config_.learning_rate);
-}
-
 FeedForwardPolicy TdMpc::ExportPolicy() const {
   if (config_.plan) throw UserError("it plans in its latent model in every step (plan=true)");
+  if (config_.aligned) throw UserError("it also sees what all tasks share (aligned=true)");
   return model_.ExportPolicy();
 }
 
 void TdMpc::Visit(const Archive& state) {
   replay_.Visit(state.Child("replay"));
   state.Random("replay_random", replay_rng_);
-  state.Random("noise", noise_rng_);
   state.Int("steps", steps_);
-  state.Double("scale", scale_);
+  learner_.Visit(state);
   model_.Visit(state.Child("model"));
-  metrics_.Visit(state.Child("metrics"));
+  if (!config_.aligned) return;
+  state.Double("reward_unit", reward_unit_);
+  known_.Visit(state.Child("known_tasks"));
 }
 
 }  // namespace msrl

@@ -4,12 +4,17 @@
 #define MSRL_AGENTS_TDMPC_TDMPC_H_
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "msrl/agents/agent.h"
+#include "msrl/agents/common/aligned_channels.h"
 #include "msrl/agents/common/networks.h"
 #include "msrl/agents/tdmpc/latent_model.h"
+#include "msrl/agents/tdmpc/learner.h"
 #include "msrl/agents/tdmpc/mppi.h"
+#include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
 #include "msrl/memory/replay.h"
 
@@ -18,13 +23,10 @@ namespace msrl {
 enum class TdMpcPreset { kCompact, kReference };
 constexpr auto EnumNames(TdMpcPreset) { return Names("compact", "reference"); }
 
-// Whose state a prediction is held against: the encoder's, or that of its slow copy.
-enum class ConsistencyTarget { kEncoder, kSlow };
-constexpr auto EnumNames(ConsistencyTarget) { return Names("encoder", "slow"); }
-
-// What two values are worth to the policy and to a plan.
-enum class PairValue { kMean, kMin };
-constexpr auto EnumNames(PairValue) { return Names("mean", "min"); }
+// What is taken over of a pretrained model: all of it, or h and d only, where rewards mean
+// something else.
+enum class ModelCopy { kAll, kDynamics };
+constexpr auto EnumNames(ModelCopy) { return Names("all", "dynamics"); }
 
 struct TdMpcConfig {
   TdMpcPreset preset = TdMpcPreset::kCompact;
@@ -54,6 +56,10 @@ struct TdMpcConfig {
   PairValue pair_value = PairValue::kMean;
   bool plan = true;
   MppiSettings mppi;
+  bool aligned = false;
+  int task_size = 16;
+  ModelCopy copy = ModelCopy::kAll;
+  bool frozen = false;
 
   static TdMpcConfig Of(TdMpcPreset preset);
 
@@ -99,11 +105,19 @@ struct TdMpcConfig {
     visit("pair_value", pair_value, "what two values are worth to the policy and to a plan");
     visit("plan", plan, "false: actions are the policy's");
     mppi.Fields(visit);
+    visit("aligned", aligned, "the model is over what all tasks share, as a pretrained one is");
+    visit("task_size", task_size, "of the vector that tells such a model its task",
+          Between(1, kMaxHiddenWidth));
+    visit("copy", copy, "what is taken over of a pretrained model");
+    visit("frozen", frozen, "encoder and dynamics stay as they are");
   }
 };
 
 // TD-MPC2's discount for episodes of this length.
 double DiscountOfLength(int steps);
+
+// What the agent must be set to, to hold such a model.
+std::vector<std::string> SettingsForModel(const ArtefactHeader& header);
 
 class TdMpc : public Agent {
  public:
@@ -114,52 +128,50 @@ class TdMpc : public Agent {
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
+  void Initialise(const Artefact& artefact) override;
+  std::string TakeNotice() override { return std::exchange(notice_, {}); }
+  void DrainMetrics(MetricSink& sink) override { learner_.DrainMetrics(sink); }
   FeedForwardPolicy ExportPolicy() const override;
-  void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 
   // One update on batch_size sequences of `horizon` steps.
-  void UpdateOn(const SequenceBatch& batch);
+  void UpdateOn(const SequenceBatch& batch) { learner_.UpdateOn(batch); }
   SequenceBatch MakeBatch() const { return replay_.MakeSequences(batch_size(), horizon()); }
 
   // The value of action sequences (m x horizon, one column per step) from an observation, as the
   // planner estimates it; `actions` has plan_samples of them, column t * plan_samples + i. The
-  // noise of the policy and the two value networks are drawn from rng.
+  // noise of the policy and the two value networks are drawn from rng. With `aligned`, what all
+  // tasks share is above the observation.
   std::span<const float> ValuesOfPlans(const EnvView& observation, const ConstMatrixRef& actions,
                                        Rng& rng);
 
   LatentModel& model() { return model_; }
   double gamma() const { return gamma_; }
-  double scale() const { return scale_; }  // S, what values are divided by in the policy's loss
+  double scale() const { return learner_.scale(); }  // S
+  // Scaled rewards are divided by it: 1, or with `aligned` the range of returns of random steps.
+  double reward_unit() const { return reward_unit_; }
 
  private:
-  // Of one episode: where the next plan starts.
+  // Of one episode: where the next plan starts, and what all tasks share of the present state.
   struct Course : Carry {
-    Course(int action_size, int horizon) : mean(Eigen::MatrixXf::Zero(action_size, horizon)) {}
+    Course(int action_size, int horizon, bool is_aligned, const ChannelFacts& facts)
+        : mean(Eigen::MatrixXf::Zero(action_size, horizon)), aligned(is_aligned), writer(facts) {}
     void Begin() override { mean.setZero(); }
     void Visit(const Archive& state) override;
 
     Eigen::MatrixXf mean;  // m x H
+    bool aligned;
+    ChannelWriter writer;
   };
 
-  // The loss of everything but the policy.
-  struct WorldGraph {
-    WorldGraph(LatentModel& model, const TdMpcConfig& config, double gamma);
+  // Tasks that a pretrained model knows.
+  struct KnownTasks {
+    void Visit(const Archive& state);
 
-    StaticGraph graph;
-    Node observation, action, reward, continues, noise, pair;
-    Node weight;          // of every step, in the mean
-    std::vector<Node> z;  // z_0 = h(o_0), z_{t+1} = d(z_t, a_t)
-    Node consistency, reward_loss, value_loss, termination_loss, loss;
+    std::string names;  // by commas
+    Eigen::MatrixXf vectors;
   };
-  // What the policy would do in the states of a sequence, and what that is worth.
-  struct PolicyGraph {
-    PolicyGraph(LatentModel& model, const TdMpcConfig& config);
 
-    StaticGraph graph;
-    Node z, noise, pair;
-    Node q, entropy;
-  };
   // Its parts run on their own: the state of an observation, actions of the policy from there, the
   // value of action sequences.
   struct PlanGraph {
@@ -181,32 +193,36 @@ class TdMpc : public Agent {
   void ActByPlan(const Turn& turn, ActMode mode);
   void Encode(const EnvView& observation);
   std::span<const float> PlanValues(Rng& rng);
-  void UpdateWorld(const SequenceBatch& batch);
-  void UpdatePolicy(const SequenceBatch& batch);
-  // Two different value networks.
-  void DrawPair(Rng& rng, StridedMap pair) const;
+  // What the model sees of the next state of an episode: with `aligned`, what all tasks share above
+  // the observation, written to `seen`.
+  EnvView See(const Situation& situation, ChannelWriter& writer, std::vector<double>& seen) const;
+  // After the random steps: the unit of rewards, and the known task whose rewards are nearest.
+  void MeetTask();
+  // Mean squared error of the rewards that the model expects in all steps of the replay.
+  double RewardError();
 
   TdMpcConfig config_;
   ActionSpec action_spec_;
   int m_;  // size of an action
   double gamma_;
+  ChannelFacts facts_;
   Replay replay_;
-  Rng replay_rng_, noise_rng_;
+  Rng replay_rng_;
   std::int64_t steps_ = 0;
-  double scale_ = 1.0;
+  double reward_unit_ = 1.0;
+  KnownTasks known_;  // until one of them is chosen
+  std::string notice_;
 
   LatentModel model_;
-  WorldGraph world_;
-  PolicyGraph policy_;
+  LatentLearner learner_;
   PlanGraph plan_;
   Mppi mppi_;
 
   // workspace
   SequenceBatch batch_;
   std::vector<float> action_, values_;
+  std::vector<double> seen_, seen_after_;
   Eigen::MatrixXf chosen_;
-  Eigen::RowVectorXf weight_, d_q_, d_entropy_;
-  MetricMeans metrics_;
 };
 
 }  // namespace msrl

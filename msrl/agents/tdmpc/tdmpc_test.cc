@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/nn/random.h"
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/user_error.h"
@@ -22,6 +26,7 @@ constexpr int kActions = 2;
 constexpr int kLatent = 8;
 constexpr int kWidth = 4;
 constexpr std::size_t kQ = 3;
+constexpr std::size_t kTransitionTensors = 12;  // of d, in the order of its networks
 const EnvSpec kSpec = SmallSpec(ActionKind::kContinuous, kActions);
 
 TdMpcConfig SmallConfig() {
@@ -105,53 +110,98 @@ Doubles SimNorm(Doubles x) {
 }
 
 struct Weights {
-  Doubles encoder, dynamics, values, policy;
+  Doubles encoder, dynamics, values, policy, native, task;
 };
 
-// All networks of a small agent.
+// All networks of a small agent, or of a small model that is taught by source episodes. States and
+// actions are those of a column of a batch, which says the sequence.
 class Plain {
  public:
-  explicit Plain(const TdMpcConfig& config)
-      : config_(config), outputs_(config.bins > 0 ? config.bins : 1) {}
+  // actuators: the entry of the action code that each dimension of an action goes into.
+  explicit Plain(const TdMpcConfig& config, std::vector<std::size_t> actuators = {0, 1},
+                 const SourceLesson* lesson = nullptr)
+      : config_(config),
+        outputs_(config.bins > 0 ? config.bins : 1),
+        shared_(config.aligned ? kStateChannels : 3),
+        native_(config.aligned && lesson == nullptr ? 3 : 0),
+        code_(config.aligned ? kActionCodeSize : kActions),
+        task_(config.aligned ? config.task_size : 0),
+        actuators_(std::move(actuators)),
+        lesson_(lesson) {}
 
-  Doubles Encode(const Doubles& w, const Doubles& o) const {
-    const double* at = w.data();
-    const Doubles x = Net(at, {3, config_.encoder_width, kLatent}, o);
-    return SimNorm(Norm(x, at, at + kLatent));
+  std::size_t actions() const { return actuators_.size(); }
+  // How many actions the task has.
+  double active(Eigen::Index column) const {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < actions(); ++j) sum += Mask(j, column);
+    return sum;
+  }
+  double Mask(std::size_t j, Eigen::Index column) const {
+    return lesson_ == nullptr ? 1.0 : lesson_->mask(static_cast<Eigen::Index>(j), column % kBatch);
+  }
+
+  Doubles Encode(const Weights& w, const Doubles& o, Eigen::Index column) const {
+    const double* at = w.encoder.data();
+    const Doubles x{o.begin(), o.begin() + shared_};
+    Doubles z = Net(at, {shared_ + task_, config_.encoder_width, kLatent}, WithTask(w, x, column));
+    z = Norm(z, at, at + kLatent);
+    if (native_ > 0) {
+      at = w.native.data();
+      const Doubles own =
+          Net(at, {native_, config_.encoder_width, kLatent}, {o.begin() + shared_, o.end()});
+      for (std::size_t i = 0; i < own.size(); ++i) z[i] += own[i];
+    }
+    return SimNorm(z);
   }
   // Next state, reward head and termination's logit (of the next state).
   struct Step {
     Doubles z, reward;
     double termination = 0.0;
   };
-  Step Next(const Doubles& w, const Doubles& z, const Doubles& a) const {
-    const double* at = w.data();
+  Step Next(const Weights& w, const Doubles& z, const Doubles& a, Eigen::Index column) const {
+    const double* at = w.dynamics.data();
+    const int input = kLatent + code_ + task_;
+    const Doubles x = Input(w, z, a, column);
     Step step;
-    const Doubles x = Net(at, {kLatent + kActions, kWidth, kWidth, kLatent}, Join(z, a));
-    step.z = SimNorm(Norm(x, at, at + kLatent));
+    const Doubles before = Net(at, {input, kWidth, kWidth, kLatent}, x);
+    step.z = SimNorm(Norm(before, at, at + kLatent));
     at += 2 * kLatent;
-    step.reward = Net(at, {kLatent + kActions, kWidth, kWidth, outputs_}, Join(z, a));
-    if (config_.termination) step.termination = Net(at, {kLatent, kWidth, kWidth, 1}, step.z)[0];
+    step.reward = Net(at, {input, kWidth, kWidth, outputs_}, x);
+    if (config_.termination) {
+      step.termination =
+          Net(at, {kLatent + task_, kWidth, kWidth, 1}, WithTask(w, step.z, column))[0];
+    }
     return step;
   }
-  Doubles Q(const Doubles& w, const Doubles& z, const Doubles& a, std::size_t member) const {
-    const double* at = w.data() + member * (w.size() / kQ);
-    return Net(at, {kLatent + kActions, kWidth, kWidth, outputs_}, Join(z, a));
+  Doubles Q(const Weights& w, const Doubles& z, const Doubles& a, std::size_t member,
+            Eigen::Index column) const {
+    const double* at = w.values.data() + member * (w.values.size() / kQ);
+    return Net(at, {kLatent + code_ + task_, kWidth, kWidth, outputs_}, Input(w, z, a, column));
   }
   struct Choice {
-    Doubles action;
+    Doubles action, mu, std;
     double entropy = 0.0;
   };
-  Choice Act(const Doubles& w, const Doubles& z, const Eigen::MatrixXf& noise,
+  Choice Act(const Weights& w, const Doubles& z, const Eigen::MatrixXf& noise,
              Eigen::Index column) const {
-    const double* at = w.data();
-    const Doubles head = Net(at, {kLatent, kWidth, kWidth, 2 * kActions}, z);
+    const double* at = w.policy.data();
+    const auto m = static_cast<int>(actions());
+    const Doubles state = WithTask(w, z, column);
+    const Doubles slots = Net(at, {kLatent + task_, kWidth, kWidth, 2 * code_}, state);
+    Doubles own(2 * actions());
+    if (Share()) own = Net(at, {kLatent + task_, kWidth, kWidth, 2 * m}, state);
     Choice choice;
-    for (std::size_t j = 0; j < kActions; ++j) {
-      const double std = std::exp(-10.0 + 6.0 * (std::tanh(head[kActions + j]) + 1.0));
-      const double u = head[j] + std * noise(static_cast<Eigen::Index>(j), column);
+    for (std::size_t j = 0; j < actions(); ++j) {
+      const double mask = Mask(j, column);
+      const double raw =
+          slots[static_cast<std::size_t>(code_) + actuators_[j]] + own[actions() + j];
+      const double std = std::exp(mask * (-10.0 + 6.0 * (std::tanh(raw) + 1.0)));
+      const double mu = mask * (slots[actuators_[j]] + own[j]);
+      const double u = mu + std * mask * noise(static_cast<Eigen::Index>(j), column);
       choice.action.push_back(std::tanh(u));
-      choice.entropy -= LogNormal(u, head[j], std);
+      choice.mu.push_back(mu);
+      choice.std.push_back(std);
+      choice.entropy -= mask * LogNormal(u, mu, std);
     }
     return choice;
   }
@@ -179,28 +229,51 @@ class Plain {
   double Point(std::size_t i) const {
     return -10.0 + 20.0 * static_cast<double>(i) / (config_.bins - 1);
   }
+  bool Share() const {
+    return std::set(actuators_.begin(), actuators_.end()).size() < actuators_.size();
+  }
+  Doubles WithTask(const Weights& w, Doubles x, Eigen::Index column) const {
+    if (task_ == 0) return x;
+    const auto index = lesson_ == nullptr ? 0 : std::lround(lesson_->task[column % kBatch]);
+    const auto begin = w.task.begin() + index * task_;
+    x.insert(x.end(), begin, begin + task_);
+    return x;
+  }
+  Doubles Input(const Weights& w, const Doubles& z, const Doubles& a, Eigen::Index column) const {
+    Doubles code(static_cast<std::size_t>(code_));
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      code[actuators_[j]] +=
+          a[j] / static_cast<double>(std::ranges::count(actuators_, actuators_[j]));
+    }
+    return WithTask(w, Join(z, code), column);
+  }
 
   TdMpcConfig config_;
-  int outputs_;
+  int outputs_, shared_, native_, code_, task_;
+  std::vector<std::size_t> actuators_;
+  const SourceLesson* lesson_;
 };
 
 // Heads start at zero, where too much is equal: all parameters are drawn anew.
 void Scatter(LatentModel& model) {
   Rng rng(4, "scatter");
-  for (Parameters* part : {&model.encoder(), &model.dynamics(), &model.values(), &model.policy()}) {
+  for (Parameters* part : {&model.encoder(), &model.dynamics(), &model.values(), &model.policy(),
+                           &model.native(), &model.task()}) {
+    if (part->size() == 0) continue;
     for (float& v : part->values()) v = static_cast<float>(rng.Normal());
     for (float& v : part->target()) v = static_cast<float>(rng.Normal());
   }
+  model.BoundTasks();
 }
 
 Weights WeightsOf(LatentModel& model) {
   return {AsDoubles(model.encoder().values()), AsDoubles(model.dynamics().values()),
-          AsDoubles(model.values().values()), AsDoubles(model.policy().values())};
+          AsDoubles(model.values().values()),  AsDoubles(model.policy().values()),
+          AsDoubles(model.native().values()),  AsDoubles(model.task().values())};
 }
 
 // Every third sequence has one step only, every second ends by a termination.
-SequenceBatch RandomSequences(const TdMpc& agent, Rng& rng) {
-  SequenceBatch batch = agent.MakeBatch();
+SequenceBatch RandomSequences(SequenceBatch batch, Rng& rng) {
   for (float& v : batch.observation.reshaped()) v = static_cast<float>(rng.Normal());
   for (float& v : batch.action.reshaped()) v = static_cast<float>(rng.Uniform(-1.0, 1.0));
   for (float& v : batch.reward) v = static_cast<float>(3.0 * rng.Normal());
@@ -215,9 +288,9 @@ SequenceBatch RandomSequences(const TdMpc& agent, Rng& rng) {
 }
 
 // As a graph fills its inputs.
-Eigen::MatrixXf NoiseOf(int columns, Rng& rng) {
+Eigen::MatrixXf NoiseOf(int columns, Rng& rng, std::size_t actions = kActions) {
   StaticGraph graph;
-  const Node node = graph.Input(kActions, columns);
+  const Node node = graph.Input(static_cast<int>(actions), columns);
   graph.Finish();
   graph.FillNormal(node, rng);
   return graph.value(node);
@@ -250,9 +323,9 @@ double ClipTogether(std::initializer_list<Doubles*> gradients, double most) {
 }
 
 // The mean of gradients that Adam keeps.
-void ExpectGradient(const TdMpc& agent, const std::string& part, const PlainAdam& adam) {
-  const Doubles mean = Saved(agent, "model/" + part + "/optimiser/mean", adam.mean.size());
-  ExpectNear(mean, adam.mean, part + " gradient", 1e-4 * Largest(adam.mean));
+void ExpectGradient(Parameters& part, const std::string& what, const PlainAdam& adam) {
+  ExpectNear(AsDoubles(part.adam().mean()), adam.mean, what + " gradient",
+             1e-4 * Largest(adam.mean));
 }
 
 // Parameters after a step, where more than rounding decides it.
@@ -271,22 +344,105 @@ void ExpectStep(const PlainAdam& adam, std::span<const float> got, const Doubles
 struct Case {
   std::string name;
   TdMpcConfig config;
+  std::vector<std::size_t> actuators = {0, 1};
+  bool lessons = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+constexpr double kCloneWeight = 0.1;
+constexpr int kTasks = 2;
+
+LatentSizes SizesOf(const TdMpcConfig& config) {
+  return {config.encoder_width, config.latent_groups, config.model_width, config.q_count,
+          config.bins,          config.termination,   config.task_size};
+}
+
+// What learns: an agent, or a model with lessons.
+struct Subject {
+  explicit Subject(const Case& c) {
+    if (!c.lessons) {
+      EnvSpec spec = kSpec;
+      spec.action_code.assign(c.actuators.begin(), c.actuators.end());
+      agent.emplace(spec, c.config, 5);
+      return;
+    }
+    own_model.emplace(SlotModel(SizesOf(c.config), kTasks), Rng(5, "init"));
+    own_learner.emplace(*own_model,
+                        LatentLossSettings{.batch_size = kBatch,
+                                           .horizon = kHorizon,
+                                           .gamma = c.config.gamma,
+                                           .tau = c.config.tau,
+                                           .rho = c.config.rho,
+                                           .learning_rate = c.config.learning_rate,
+                                           .encoder_learning_rate = c.config.encoder_learning_rate,
+                                           .max_gradient_norm = c.config.max_gradient_norm,
+                                           .consistency_weight = c.config.consistency_weight,
+                                           .reward_weight = c.config.reward_weight,
+                                           .value_weight = c.config.value_weight,
+                                           .termination_weight = c.config.termination_weight,
+                                           .entropy_weight = c.config.entropy_weight,
+                                           .lessons = true,
+                                           .clone_weight = kCloneWeight},
+                        Rng(5, "noise"));
+  }
+  LatentModel& model() { return agent ? agent->model() : *own_model; }
+  double scale() { return agent ? agent->scale() : own_learner->scale(); }
+  SequenceBatch MakeBatch() const {
+    if (agent) return agent->MakeBatch();
+    return Replay({.capacity = 100, .observation_size = kStateChannels, .action_size = 10})
+        .MakeSequences(kBatch, kHorizon);
+  }
+  void Update(const SequenceBatch& batch, const SourceLesson& lesson) {
+    agent ? agent->UpdateOn(batch) : own_learner->UpdateOn(batch, lesson);
+  }
+  MetricMap Metrics() { return agent ? MetricMap(*agent) : MetricMap(*own_learner); }
+
+  std::optional<TdMpc> agent;
+  std::optional<LatentModel> own_model;
+  std::optional<LatentLearner> own_learner;
+};
+
+// Two tasks in turn, one with three slots, the other with slots 0 and 4; what a task has not is
+// zero in what was done there.
+SourceLesson RandomLesson(SequenceBatch& batch, Rng& rng) {
+  SourceLesson lesson;
+  lesson.task.setZero(kBatch);
+  lesson.mask.setZero(kActionCodeSize, kBatch);
+  lesson.label.setZero(kHorizon * kBatch);
+  lesson.label_share = 0.3;
+  for (int b = 0; b < kBatch; ++b) {
+    lesson.task[b] = static_cast<float>(b % kTasks);
+    if (b % kTasks == 0) {
+      lesson.mask.col(b).head(3).setOnes();
+    } else {
+      lesson.mask(0, b) = lesson.mask(4, b) = 1.0F;
+    }
+  }
+  for (float& v : lesson.label) v = static_cast<float>(2.0 * rng.Normal());
+  for (Eigen::Index c = 0; c < batch.action.cols(); ++c) {
+    batch.action.col(c).array() *= lesson.mask.col(c % kBatch).array();
+  }
+  batch.action(0, 0) = 1.0F;  // a category: the tanh never gets there
+  return lesson;
+}
 
 class TdMpcUpdate : public ::testing::TestWithParam<Case> {};
 
 TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
   const TdMpcConfig& config = GetParam().config;
+  const bool lessons = GetParam().lessons;
   const bool slow = config.consistency_target == ConsistencyTarget::kSlow;
-  TdMpc agent(kSpec, config, 5);
-  LatentModel& model = agent.model();
+  Subject subject(GetParam());
+  LatentModel& model = subject.model();
   Scatter(model);
-  const Plain plain(config);
+  SourceLesson lesson;
+  const Plain plain(config, GetParam().actuators, lessons ? &lesson : nullptr);
   PlainAdam encoder_adam;
   PlainAdam dynamics_adam;
   PlainAdam values_adam;
+  PlainAdam native_adam;
+  PlainAdam task_adam;
   PlainAdam policy_adam{.epsilon = LatentModel::kPolicyAdamEpsilon};
   Rng noise_rng(5, "noise");
   Rng rng(1, "batch");
@@ -295,25 +451,29 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
   bool clipped = false;
   for (int update = 0; update < 4; ++update) {
     SCOPED_TRACE(update);
-    const SequenceBatch batch = RandomSequences(agent, rng);
-    const Eigen::MatrixXf noise = NoiseOf(kHorizon * kBatch, noise_rng);
+    SequenceBatch batch = RandomSequences(subject.MakeBatch(), rng);
+    if (lessons) lesson = RandomLesson(batch, rng);
+    const Eigen::MatrixXf noise = NoiseOf(kHorizon * kBatch, noise_rng, plain.actions());
     const auto pair = PairOf(noise_rng);
     Weights w = WeightsOf(model);
-    const Doubles values_target = AsDoubles(model.values().target());
-    const Doubles encoder_target = AsDoubles(model.encoder().target());
+    Weights target = w;  // with the networks that follow slowly
+    target.values = AsDoubles(model.values().target());
+    if (slow) target.encoder = AsDoubles(model.encoder().target());
+    if (slow && config.aligned) target.native = AsDoubles(model.native().target());
 
     // targets are constants
     Doubles y;
     std::vector<Doubles> wanted;
     for (Eigen::Index c = 0; c < kHorizon * kBatch; ++c) {
       const Doubles later = Column(batch.observation, c + kBatch);
-      const Doubles next = plain.Encode(w.encoder, later);
-      wanted.push_back(slow ? plain.Encode(encoder_target, later) : next);
-      const Doubles a = plain.Act(w.policy, next, noise, c).action;
-      const double q1 = plain.Decode(plain.Q(values_target, next, a, pair[0]));
-      const double q2 = plain.Decode(plain.Q(values_target, next, a, pair[1]));
+      const Doubles next = plain.Encode(w, later, c);
+      wanted.push_back(slow ? plain.Encode(target, later, c) : next);
+      const Doubles a = plain.Act(w, next, noise, c).action;
+      const double q1 = plain.Decode(plain.Q(target, next, a, pair[0], c));
+      const double q2 = plain.Decode(plain.Q(target, next, a, pair[1], c));
       ++smaller[q1 < q2 ? 0 : 1];
       y.push_back(batch.reward[c] + config.gamma * batch.continues[c] * std::min(q1, q2));
+      if (lessons) y.back() = 0.7 * y.back() + 0.3 * lesson.label[c];
     }
     struct Parts {
       double consistency = 0.0, reward = 0.0, value = 0.0, termination = 0.0;
@@ -322,18 +482,17 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
     const auto parts_of = [&](const Weights& at) {
       Parts parts;
       for (Eigen::Index b = 0; b < kBatch; ++b) {
-        Doubles z = plain.Encode(at.encoder, Column(batch.observation, b));
+        Doubles z = plain.Encode(at, Column(batch.observation, b), b);
         states[static_cast<std::size_t>(b)] = z;
         for (Eigen::Index t = 0; t < kHorizon; ++t) {
           const Eigen::Index c = t * kBatch + b;
           const double weight = std::pow(config.rho, t) * batch.inside[c] / (kHorizon * kBatch);
           const Doubles a = Column(batch.action, c);
-          const Plain::Step step = plain.Next(at.dynamics, z, a);
+          const Plain::Step step = plain.Next(at, z, a, c);
           parts.reward += weight * plain.HeadLoss(step.reward, batch.reward[c]);
           for (std::size_t k = 0; k < kQ; ++k) {
-            parts.value +=
-                weight / kQ *
-                plain.HeadLoss(plain.Q(at.values, z, a, k), y[static_cast<std::size_t>(c)]);
+            parts.value += weight / kQ *
+                           plain.HeadLoss(plain.Q(at, z, a, k, c), y[static_cast<std::size_t>(c)]);
           }
           z = step.z;
           states[static_cast<std::size_t>(c + kBatch)] = z;
@@ -365,39 +524,76 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
     Doubles d_encoder = gradient_of(&Weights::encoder);
     Doubles d_dynamics = gradient_of(&Weights::dynamics);
     Doubles d_values = gradient_of(&Weights::values);
-    const double norm =
-        ClipTogether({&d_encoder, &d_dynamics, &d_values}, config.max_gradient_norm);
+    Doubles d_native = gradient_of(&Weights::native);
+    Doubles d_task = gradient_of(&Weights::task);
+    if (config.frozen) {
+      std::ranges::fill(d_encoder, 0.0);
+      // d is the first of three networks: up to the reward's
+      const std::size_t transition = model.dynamics().tensors()[kTransitionTensors].offset;
+      std::fill_n(d_dynamics.begin(), transition, 0.0);
+    }
+    const double norm = ClipTogether({&d_encoder, &d_dynamics, &d_values, &d_native, &d_task},
+                                     config.max_gradient_norm);
     clipped |= norm > config.max_gradient_norm;
+    const Weights before = w;
     encoder_adam.Step(w.encoder, d_encoder, config.encoder_learning_rate);
     dynamics_adam.Step(w.dynamics, d_dynamics, config.learning_rate);
     values_adam.Step(w.values, d_values, config.learning_rate);
+    native_adam.Step(w.native, d_native, config.encoder_learning_rate);
+    task_adam.Step(w.task, d_task, config.learning_rate);
+    for (auto task = w.task.begin(); task != w.task.end(); task += config.task_size) {
+      const double length = std::sqrt(std::inner_product(task, task + config.task_size, task, 0.0));
+      for (int i = 0; i < config.task_size; ++i) task[i] /= std::max(1.0, length);
+    }
 
-    agent.UpdateOn(batch);
-    ExpectGradient(agent, "encoder", encoder_adam);
-    ExpectGradient(agent, "dynamics", dynamics_adam);
-    ExpectGradient(agent, "values", values_adam);
-    ExpectStep(encoder_adam, model.encoder().values(), w.encoder, "encoder");
+    subject.Update(batch, lesson);
+    if (config.frozen) {
+      EXPECT_EQ(AsDoubles(model.encoder().values()), before.encoder);
+      const Doubles now = AsDoubles(model.dynamics().values());
+      const std::size_t transition = model.dynamics().tensors()[kTransitionTensors].offset;
+      EXPECT_TRUE(std::equal(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(transition),
+                             before.dynamics.begin()));
+    } else {
+      ExpectGradient(model.encoder(), "encoder", encoder_adam);
+      ExpectStep(encoder_adam, model.encoder().values(), w.encoder, "encoder");
+    }
+    ExpectGradient(model.dynamics(), "dynamics", dynamics_adam);
+    ExpectGradient(model.values(), "values", values_adam);
     ExpectStep(dynamics_adam, model.dynamics().values(), w.dynamics, "dynamics");
     ExpectStep(values_adam, model.values().values(), w.values, "values");
+    if (!w.native.empty()) {
+      ExpectGradient(model.native(), "native", native_adam);
+      ExpectStep(native_adam, model.native().values(), w.native, "native");
+    }
+    if (config.aligned) {
+      ExpectGradient(model.task(), "task", task_adam);
+      ExpectStep(task_adam, model.task().values(), w.task, "task");
+    }
     const Weights now = WeightsOf(model);
-    Doubles expected_target = values_target;
+    Doubles expected_target = target.values;
     PlainPolyak(expected_target, now.values, config.tau);
     ExpectNear(AsDoubles(model.values().target()), expected_target, "target");
     if (slow) {
-      expected_target = encoder_target;
+      expected_target = target.encoder;
       PlainPolyak(expected_target, now.encoder, config.tau);
       ExpectNear(AsDoubles(model.encoder().target()), expected_target, "slow encoder");
     }
 
     // the policy learns against the new values, from the old states
     constexpr int kStates = (kHorizon + 1) * kBatch;
-    const Eigen::MatrixXf policy_noise = NoiseOf(kStates, noise_rng);
+    const Eigen::MatrixXf policy_noise = NoiseOf(kStates, noise_rng, plain.actions());
     const auto policy_pair = PairOf(noise_rng);
+    Weights learned = now;
+    const auto at = [&](const Doubles& pi) -> const Weights& {
+      learned.policy = pi;
+      return learned;
+    };
     const auto q_of = [&](const Doubles& pi, Eigen::Index c) {
+      const Weights& networks = at(pi);
       const Doubles& state = z[static_cast<std::size_t>(c)];
-      const Doubles a = plain.Act(pi, state, policy_noise, c).action;
-      const double q1 = plain.Decode(plain.Q(now.values, state, a, policy_pair[0]));
-      const double q2 = plain.Decode(plain.Q(now.values, state, a, policy_pair[1]));
+      const Doubles a = plain.Act(networks, state, policy_noise, c).action;
+      const double q1 = plain.Decode(plain.Q(networks, state, a, policy_pair[0], c));
+      const double q2 = plain.Decode(plain.Q(networks, state, a, policy_pair[1], c));
       return config.pair_value == PairValue::kMin ? std::min(q1, q2) : 0.5 * (q1 + q2);
     };
     Doubles first;
@@ -407,16 +603,24 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
     const double high = first[4] + 0.75 * (first[5] - first[4]);
     const double low = first[0] + 0.25 * (first[1] - first[0]);
     scale += 0.01 * (std::max(1.0, high - low) - scale);
-    EXPECT_NEAR(agent.scale(), scale, Tol(1e-5) * scale);
+    EXPECT_NEAR(subject.scale(), scale, Tol(1e-5) * scale);
     const auto policy_loss = [&](const Doubles& pi) {
       double loss = 0.0;
       for (Eigen::Index c = 0; c < kStates; ++c) {
         const Eigen::Index t = c / kBatch;
         const double inside = t == 0 ? 1.0 : batch.inside[c - kBatch];
-        const double entropy =
-            plain.Act(pi, z[static_cast<std::size_t>(c)], policy_noise, c).entropy;
-        loss -= std::pow(config.rho, t) * inside / kStates *
-                (q_of(pi, c) / scale + config.entropy_weight * kActions * entropy);
+        const double weight = std::pow(config.rho, t) * inside / kStates;
+        const Plain::Choice choice =
+            plain.Act(at(pi), z[static_cast<std::size_t>(c)], policy_noise, c);
+        loss -= weight *
+                (q_of(pi, c) / scale + config.entropy_weight * plain.active(c) * choice.entropy);
+        if (!lessons || t == kHorizon) continue;
+        for (std::size_t j = 0; j < plain.actions(); ++j) {
+          const double done = std::atanh(
+              std::clamp<double>(batch.action(static_cast<Eigen::Index>(j), c), -0.99, 0.99));
+          loss -= kCloneWeight * weight * batch.inside[c] * plain.Mask(j, c) *
+                  LogNormal(done, choice.mu[j], choice.std[j]);
+        }
       }
       return loss;
     };
@@ -424,10 +628,10 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
     Doubles d_policy = NumericGradient(w.policy, policy_loss);
     ClipTogether({&d_policy}, config.max_gradient_norm);
     policy_adam.Step(w.policy, d_policy, config.learning_rate);
-    ExpectGradient(agent, "policy", policy_adam);
+    ExpectGradient(model.policy(), "policy", policy_adam);
     ExpectStep(policy_adam, model.policy().values(), w.policy, "policy");
 
-    const MetricMap metrics(agent);
+    const MetricMap metrics = subject.Metrics();
     const auto near = [&](const std::string& name, double value) {
       EXPECT_NEAR(metrics[name], value, Tol(2e-5) * (1.0 + std::abs(value))) << name;
     };
@@ -443,10 +647,30 @@ TEST_P(TdMpcUpdate, IsThatOfTheFormulas) {
   EXPECT_EQ(clipped, config.max_gradient_norm < 1.0);
 }
 
+// Over slots, with the vector of a task as long as the networks are wide.
+TdMpcConfig AlignedConfig() {
+  TdMpcConfig config = SmallConfig();
+  config.aligned = true;
+  config.task_size = 30;
+  return config;
+}
+
 std::vector<Case> Cases() {
   TdMpcConfig clipped = SmallConfig();
   clipped.max_gradient_norm = 0.05;
-  return {{"TdMpc2", SmallConfig()}, {"First", FirstConfig()}, {"Clipped", clipped}};
+  TdMpcConfig frozen = AlignedConfig();
+  frozen.frozen = true;
+  TdMpcConfig first = FirstConfig();
+  first.aligned = true;
+  first.task_size = 30;
+  return {{"TdMpc2", SmallConfig()},
+          {"First", FirstConfig()},
+          {"Clipped", clipped},
+          {"Aligned", AlignedConfig(), {2, 7}},
+          {"AlignedFirst", first},
+          {"Shared", AlignedConfig(), {3, 3}},
+          {"Frozen", frozen},
+          {"Lessons", AlignedConfig(), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, true}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Losses, TdMpcUpdate, ::testing::ValuesIn(Cases()),
@@ -470,20 +694,20 @@ TEST(TdMpcTest, PlansAreWorthWhatTheFormulasSay) {
     const Eigen::MatrixXf noise = NoiseOf(samples, same);
     const auto pair = PairOf(same);
     for (Eigen::Index i = 0; i < samples; ++i) {
-      Doubles z = plain.Encode(w.encoder, {observation.begin(), observation.end()});
+      Doubles z = plain.Encode(w, {observation.begin(), observation.end()}, i);
       double value = 0.0;
       double factor = 1.0;
       for (Eigen::Index t = 0; t < kHorizon; ++t) {
-        const Plain::Step step = plain.Next(w.dynamics, z, Column(actions, t * samples + i));
+        const Plain::Step step = plain.Next(w, z, Column(actions, t * samples + i), i);
         value += factor * plain.Decode(step.reward);
         factor *= config.gamma;
         if (termination) factor *= 1.0 - 1.0 / (1.0 + std::exp(-step.termination));
         z = step.z;
       }
-      const Doubles a = plain.Act(w.policy, z, noise, i).action;
-      value += factor * 0.5 *
-               (plain.Decode(plain.Q(w.values, z, a, pair[0])) +
-                plain.Decode(plain.Q(w.values, z, a, pair[1])));
+      const Doubles a = plain.Act(w, z, noise, i).action;
+      value +=
+          factor * 0.5 *
+          (plain.Decode(plain.Q(w, z, a, pair[0], i)) + plain.Decode(plain.Q(w, z, a, pair[1], i)));
       EXPECT_NEAR(values[static_cast<std::size_t>(i)], value, Tol(2e-5) * (1.0 + std::abs(value)));
     }
   }
@@ -525,8 +749,8 @@ TEST(TdMpcTest, WithoutAPlanThePolicyActs) {
   const Plain plain(config);
   const Weights w = WeightsOf(agent.model());
   Scene scene(agent);
-  const Doubles z = plain.Encode(w.encoder, {0.3, -1.2, 0.7});
-  const Doubles mode = plain.Act(w.policy, z, Eigen::MatrixXf::Zero(kActions, 1), 0).action;
+  const Doubles z = plain.Encode(w, {0.3, -1.2, 0.7}, 0);
+  const Doubles mode = plain.Act(w, z, Eigen::MatrixXf::Zero(kActions, 1), 0).action;
   ExpectNear(scene.Act(agent, ActMode::kEvaluate), mode, "mode");
 }
 
