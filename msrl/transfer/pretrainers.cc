@@ -1,6 +1,8 @@
 // The list of all pretrainers.
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
+#include "msrl/transfer/traj2value_pretrainer.h"
+#include "msrl/transfer/uvfa_pretrainer.h"
 #include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
@@ -11,6 +13,11 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "value-branch", "The matrix-value branch: F(Z), the value of a prefix by its matrix"),
       MakePretrainerEntry<GoalReadingPretrainer>(
           "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
+      MakePretrainerEntry<UvfaPretrainer>("uvfa", "A value of state and goal (baseline)"),
+      MakePretrainerEntry<Traj2ValueRnnPretrainer>(
+          "traj2value-rnn", "A value of the last steps, read by a GRU (baseline)"),
+      MakePretrainerEntry<Traj2ValueTransformerPretrainer>(
+          "traj2value-transformer", "A value of the last steps, read by a transformer (baseline)"),
   });
   return pretrainers;
 }
