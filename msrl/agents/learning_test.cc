@@ -37,6 +37,16 @@ struct Recipe {
   std::map<std::string, Change> changes = {};
 };
 
+// Of a transfer baseline with a small module: what "sac" learns with.
+Recipe HostRecipe(const std::vector<std::string>& shape) {
+  Recipe recipe{8000,
+                {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200",
+                 "tau=0.02", "actor_learning_rate=0.001", "critic_learning_rate=0.002",
+                 "alpha_learning_rate=0.003", "target_entropy_per_action=-3", "module_windows=4"}};
+  recipe.settings.insert(recipe.settings.end(), shape.begin(), shape.end());
+  return recipe;
+}
+
 // Sizes that learn within a second. A new agent gets a row.
 const Recipe& RecipeFor(const std::string& agent) {
   static const std::map<std::string, Recipe> recipes{
@@ -54,6 +64,10 @@ const Recipe& RecipeFor(const std::string& agent) {
         {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200", "tau=0.02",
          "actor_learning_rate=0.001", "critic_learning_rate=0.002", "alpha_learning_rate=0.003",
          "target_entropy_per_action=-3"}}},
+      {"uvfa", HostRecipe({"stream_width=16", "stream_features=8"})},
+      {"traj2value-rnn", HostRecipe({"token_width=8", "memory_width=8", "head_width=8"})},
+      {"traj2value-transformer",
+       HostRecipe({"head_size=4", "heads=2", "blocks=1", "head_width=8"})},
       {"mbpo",
        {1500,
         {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200", "tau=0.02",

@@ -5,6 +5,7 @@
 #include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/dreamer/dreamer.h"
 #include "msrl/agents/fixed/fixed.h"
+#include "msrl/agents/host/host.h"
 #include "msrl/agents/mbpo/mbpo.h"
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/ppo/ppo.h"
@@ -12,6 +13,9 @@
 #include "msrl/agents/td3/td3.h"
 #include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/agents/tdmpc/tdmpc.h"
+#include "msrl/agents/traj2value/traj2value_rnn.h"
+#include "msrl/agents/traj2value/traj2value_transformer.h"
+#include "msrl/agents/uvfa/uvfa.h"
 #include "msrl/core/check.h"
 
 namespace msrl {
@@ -48,6 +52,25 @@ AgentEntry MsrlEntry(std::string id, std::string over, std::string description, 
   entry.over = std::move(over);
   entry.takes = {ValueBranch::kKind, GoalReading::kKind};
   entry.settings_for = SettingsForArtefact;
+  return entry;
+}
+
+// A transfer baseline: the host with a module, which can start from artefacts of its kind.
+template <typename Module>
+AgentEntry HostEntry(std::string id, std::string description, std::vector<std::string> small) {
+  std::vector<std::string> quick{"hidden_width=16",  "slot_size=8",     "batch_size=16",
+                                 "replay_size=120",  "random_steps=40", "module_every=2",
+                                 "module_windows=3", "encode_every=50", "calibration_episodes=1"};
+  quick.insert(quick.end(), small.begin(), small.end());
+  AgentEntry entry = MakeAgentEntry<HostOf<Module>, HostConfigFor<Module>>(
+      std::move(id), std::move(description), /*discrete=*/false, /*continuous=*/true,
+      std::move(quick));
+  entry.takes = {Module::kKind};
+  entry.settings_for = [](const ArtefactHeader& header) {
+    std::vector<std::string> settings;
+    for (const auto& [key, value] : header.shape) settings.push_back(StrCat(key, "=", value));
+    return settings;
+  };
   return entry;
 }
 
@@ -109,6 +132,16 @@ const AgentRegistry& BuiltinAgents() {
           {"deter=16", "blocks=2", "stoch=3", "classes=4", "hidden=12", "units=16", "layers=1",
            "sequences=3", "sequence_length=6", "start_steps=3", "horizon=3", "replay_size=120",
            "random_steps=40", "first_updates=2", "train_ratio=6"}),
+      HostEntry<Uvfa>("uvfa", "A value of state and goal from the sources, in the slots of SAC",
+                      {"stream_width=16", "stream_features=8"}),
+      HostEntry<Traj2ValueRnn>(
+          "traj2value-rnn",
+          "A value of the last steps, read by a GRU on the sources, in the slots of SAC",
+          {"token_width=8", "memory_width=8", "head_width=8"}),
+      HostEntry<Traj2ValueTransformer>(
+          "traj2value-transformer",
+          "A value of the last steps, read by a transformer on the sources, in the slots of SAC",
+          {"head_size=4", "heads=2", "blocks=2", "head_width=8"}),
   });
   return agents;
 }

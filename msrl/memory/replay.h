@@ -153,6 +153,8 @@ class Replay {
   std::int64_t end_row() const { return end_; }
   // Whether a step was taken from this row; else it is the end of an episode or the newest state.
   bool IsStep(std::int64_t row) const { return (Flags(row) & kStep) != 0; }
+  // Whether an episode begins at this row.
+  bool IsFirst(std::int64_t row) const { return (Flags(row) & kFirst) != 0; }
 
   // Unless the step before ended its episode, `before` must be that step's `after` (or begins a
   // piece). No allocation.
@@ -178,6 +180,7 @@ class Replay {
   void Read(std::int64_t row, Eigen::Index sequence, SequenceBatch& batch) const;
 
   // What is known of a kept state now.
+  std::span<const float> features(std::int64_t row) const { return features_.Row(Slot(row)); }
   void SetFeatures(std::int64_t row, std::span<const float> features);
 
   // The matrix of all steps of the episode before this row, bit for bit as it was accumulated, also

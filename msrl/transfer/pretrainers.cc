@@ -2,6 +2,8 @@
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/tdmpc_pretrainer.h"
+#include "msrl/transfer/traj2value_pretrainer.h"
+#include "msrl/transfer/uvfa_pretrainer.h"
 #include "msrl/transfer/value_branch_pretrainer.h"
 
 namespace msrl {
@@ -14,6 +16,11 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
       MakePretrainerEntry<TdMpcPretrainer>(kLatentModelKind,
                                            "TD-MPC2's latent model over what all tasks share"),
+      MakePretrainerEntry<UvfaPretrainer>("uvfa", "A value of state and goal (baseline)"),
+      MakePretrainerEntry<Traj2ValueRnnPretrainer>(
+          "traj2value-rnn", "A value of the last steps, read by a GRU (baseline)"),
+      MakePretrainerEntry<Traj2ValueTransformerPretrainer>(
+          "traj2value-transformer", "A value of the last steps, read by a transformer (baseline)"),
   });
   return pretrainers;
 }

@@ -37,8 +37,12 @@ void VisitNetwork(const Archive& state, Mlp& network) {
 
 void VisitAdam(const Archive& state, Adam& adam) { VisitMoments(state, adam); }
 
-void VisitParameters(const Archive& state, Parameters& parameters) {
+void VisitValues(const Archive& state, Parameters& parameters) {
   VisitTensors(state, parameters.tensors(), parameters.values());
+}
+
+void VisitParameters(const Archive& state, Parameters& parameters) {
+  VisitValues(state, parameters);
   if (!parameters.target().empty()) {
     VisitTensors(state.Child("target"), parameters.tensors(), parameters.target());
   }
@@ -48,10 +52,6 @@ void VisitParameters(const Archive& state, Parameters& parameters) {
   } else {
     VisitMoments(optimiser, parameters.adam());
   }
-}
-
-void VisitValues(const Archive& state, Parameters& parameters) {
-  VisitTensors(state, parameters.tensors(), parameters.values());
 }
 
 void CopyTensors(const Parameters& from, Parameters& to,

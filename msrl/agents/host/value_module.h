@@ -1,0 +1,123 @@
+// What a transfer baseline carries from the sources to a target: a network that reads the last
+// aligned channels of an episode and says features z_raw and a value V, in units of the task's
+// return scale. Pretrained in msrl/transfer, plugged into the slots of a host (host.h).
+#ifndef MSRL_AGENTS_HOST_VALUE_MODULE_H_
+#define MSRL_AGENTS_HOST_VALUE_MODULE_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msrl/agents/common/aligned_channels.h"
+#include "msrl/artefacts/artefact.h"
+#include "msrl/core/config.h"
+#include "msrl/nn/static_graph.h"
+
+namespace msrl {
+
+// Pieces of episodes, `length` states each, side by side: column t * count + w is state t of window
+// w. A window with fewer states has filling after them. What is said of a state depends on it and
+// on those before it in the window, so filling needs no mask.
+struct Windows {
+  int count = 0;
+  int length = 0;
+  Node channels = {};            // kChannels x (length * count)
+  Node end = {};                 // 1 x count: the column of each window's last state
+  std::vector<Node> extra = {};  // inputs of the module's own
+};
+
+class ValueModule {
+ public:
+  explicit ValueModule(const ParameterOptions& options) : parameters_(options) {}
+  virtual ~ValueModule() = default;
+
+  // Steps of a window that it is trained on, here and at the target: the same for all methods.
+  static constexpr int kTrainingLength = 16;
+
+  // How many states it reads, at most kTrainingLength.
+  virtual int context() const = 0;
+  // Rows of z_raw.
+  virtual int z_size() const = 0;
+
+  struct Slots {
+    Node z, value;
+  };
+  // Of the last state of every window: z_size() x count, 1 x count.
+  virtual Slots Read(StaticGraph& g, const Windows& windows, ParameterUse use) = 0;
+  // What it learns by, 1 x 1: its V against labels of all states, 1 x (length * count), with
+  // weights that sum to 1.
+  virtual Node Loss(StaticGraph& g, const Windows& windows, Node label, Node weight) = 0;
+
+  // V := factor V + offset, by the last layer.
+  virtual void RescaleValue(double factor, double offset) = 0;
+
+  // Adds inputs of its own to the graph, and fills them in for channels that are there.
+  virtual void AddInputs(StaticGraph& /*g*/, Windows& /*windows*/) const {}
+  virtual void FillInputs(StaticGraph& /*g*/, const Windows& /*windows*/) const {}
+
+  Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
+
+ protected:
+  Parameter Find(std::string_view name);
+  // A linear layer "<name>.weight", "<name>.bias" becomes factor times it plus offset.
+  void RescaleLinear(const std::string& name, double factor, double offset);
+
+ private:
+  Parameters parameters_;
+};
+
+// One that says z and V of every state at once.
+class StepwiseModule : public ValueModule {
+ public:
+  using ValueModule::ValueModule;
+  // Of all states of all windows.
+  virtual Slots ReadAll(StaticGraph& g, const Windows& windows, ParameterUse use) = 0;
+
+  Slots Read(StaticGraph& g, const Windows& windows, ParameterUse use) override;
+  Node Loss(StaticGraph& g, const Windows& windows, Node label, Node weight) override;
+};
+
+// sum of weight * h(value - label) with Huber's h(e) = e^2 / 2 up to |e| = 1, |e| - 1/2 beyond.
+Node WeightedHuber(StaticGraph& g, Node value, Node label, Node weight);
+
+// A module in a graph of its own, to be read or to be taught.
+struct ReadingGraph {
+  ReadingGraph(ValueModule& module, int count);
+  // Windows whose channels and ends are filled in.
+  void Forward();
+
+  ValueModule& module;
+  StaticGraph graph;
+  Windows windows;
+  ValueModule::Slots slots;
+};
+struct TeachingGraph {
+  TeachingGraph(ValueModule& module, int count);
+  // One step of the module's optimiser; returns the loss. RunError if a number goes bad.
+  double Learn(double learning_rate);
+
+  ValueModule& module;
+  StaticGraph graph;
+  Windows windows;
+  Node label, weight, loss;
+};
+
+// The artefact of a module: its kind, the settings of its shape and its tensors.
+template <typename ModuleShape>
+ArtefactHeader ModuleHeader(std::string_view kind, const ModuleShape& shape, ArtefactTexts made) {
+  ArtefactHeader header;
+  header.kind = kind;
+  header.made = std::move(made);
+  for (const ConfigField& field : ListFields(shape)) header.shape[field.key] = field.value;
+  return header;
+}
+std::string EncodeModule(const ArtefactHeader& header, ValueModule& module);
+// Takes the tensors over. UserError unless kind and shape are those of `expected` and the tensors
+// are the module's.
+void LoadModule(const Artefact& artefact, const ArtefactHeader& expected, ValueModule& module);
+
+}  // namespace msrl
+
+#endif  // MSRL_AGENTS_HOST_VALUE_MODULE_H_

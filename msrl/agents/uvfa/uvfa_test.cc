@@ -1,0 +1,84 @@
+#include "msrl/agents/uvfa/uvfa.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "msrl/testing/plain_module.h"
+
+namespace msrl {
+namespace {
+
+using namespace ::msrl::testing;  // NOLINT: a test of formulas
+
+Eigen::VectorXd Stream(const PlainTensors& w, const std::string& name, Eigen::VectorXd x) {
+  for (const char* layer : {".layers.0", ".layers.1"}) {
+    x = w.Norm(w.Linear(name + layer, x), name + layer + ".norm.weight",
+               name + layer + ".norm.bias");
+    x = x.cwiseMax(0.0);
+  }
+  return w.Linear(name + ".layers.2", x);
+}
+
+TEST(Uvfa, ValueIsTheProductOfTwoStreams) {
+  Rng rng(1, "init");
+  Uvfa module({.stream_width = 5, .stream_features = 4}, {}, rng);
+  Randomise(module.parameters(), rng);
+  TeachingGraph teaching(module, 2);
+  const auto states = [](int w) { return w == 0 ? ValueModule::kTrainingLength : 3; };
+  FillRandomWindows(teaching, rng, states);
+  ExpectLossOfFormula(
+      module, teaching, states, [](const PlainTensors& w, const Eigen::MatrixXd& window) {
+        Eigen::VectorXd v(window.cols());
+        for (Index t = 0; t < window.cols(); ++t) {
+          Eigen::VectorXd x = window.col(t).head(kStateChannels);
+          for (const int slot : {2, 3, 7}) x[slot] = x[kGeometrySize + slot] = 0.0;
+          const Eigen::VectorXd c = window.col(t).tail(kGoalChannels);
+          v[t] = Stream(w, "state", x).dot(Stream(w, "goal", c)) / 2.0 + w("bias")(0, 0);
+        }
+        return v;
+      });
+}
+
+TEST(Uvfa, LooksAtOneStateAndTheGoal) {
+  Rng rng(1, "init");
+  Uvfa module({.stream_width = 8, .stream_features = 4}, {}, rng);
+  ExpectCausal(module, /*looks_back=*/false);
+  ReadingGraph reading(module, 1);
+  auto channels = reading.graph.input(reading.windows.channels);
+  channels = RandomMatrix(kChannels, 1, rng);
+  const auto value = [&] {
+    reading.Forward();
+    return reading.graph.value(reading.slots.value)(0, 0);
+  };
+  const float before = value();
+  channels(2, 0) += 1.0F;          // the goal's offset is c's to say
+  channels(kActionAt, 0) += 1.0F;  // V, not Q
+  channels(kRewardAt, 0) += 1.0F;
+  EXPECT_EQ(value(), before);
+  channels(kGoalAt, 0) += 1.0F;
+  EXPECT_NE(value(), before);
+}
+
+TEST(Uvfa, HasTheSizeOfThePage) {
+  Rng rng(1, "init");
+  EXPECT_EQ(Uvfa({}, {}, rng).parameters().size(), 2U * 87'616 + 1);
+}
+
+TEST(Uvfa, RescalesItsValue) {
+  Rng rng(1, "init");
+  Uvfa module({.stream_width = 8, .stream_features = 4}, {}, rng);
+  ReadingGraph reading(module, 3);
+  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, 3, rng);
+  reading.graph.input(reading.windows.end) = Eigen::RowVector3f(0.0F, 1.0F, 2.0F);
+  reading.Forward();
+  const Eigen::MatrixXf before = reading.graph.value(reading.slots.value);
+  module.RescaleValue(-2.0, 0.5);
+  reading.Forward();
+  EXPECT_LT(
+      (reading.graph.value(reading.slots.value) - (-2.0F * before.array() + 0.5F).matrix()).norm(),
+      1e-5);
+}
+
+}  // namespace
+}  // namespace msrl
