@@ -196,7 +196,7 @@ class PlanBuilder {
     if (agent.options({}).empty()) return "reference";  // it learns nothing
     if (method.init.empty()) {
       if (!method.library_place.empty()) return "transfer";
-      return agent.over.empty() ? "baseline" : "scratch";
+      return agent.takes.empty() ? "baseline" : "scratch";
     }
     return plan_.FindBranch(method.init)->control == "none" ? "transfer" : "control";
   }

@@ -19,7 +19,9 @@ namespace msrl {
 
 // What is broken on purpose: rewards and labels are another episode's, or nothing is learned.
 enum class WorldModelControl { kNone, kShuffled, kRandom };
-constexpr auto EnumNames(WorldModelControl) { return Names("none", "shuffled", "random"); }
+constexpr auto EnumNames(WorldModelControl) {
+  return Names("none", "shuffled", "random");  // a word
+}
 
 // The losses are the agent's (docs/agents/tdmpc.md) on rewards in the unit of their task, with two
 // changes that keep values and policy near the data:

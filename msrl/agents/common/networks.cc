@@ -54,10 +54,6 @@ void VisitParameters(const Archive& state, Parameters& parameters) {
   }
 }
 
-void VisitValues(const Archive& state, Parameters& parameters) {
-  VisitTensors(state, parameters.tensors(), parameters.values());
-}
-
 void CopyTensors(const Parameters& from, Parameters& to,
                  const std::function<bool(const NamedTensor&)>& which) {
   for (const NamedTensor& tensor : from.tensors()) {

@@ -23,8 +23,6 @@ void VisitAdam(const Archive& state, Adam& adam);
 void VisitValues(const Archive& state, Parameters& parameters);
 // Tensor by tensor likewise, with the optimiser and the targets, if there are any.
 void VisitParameters(const Archive& state, Parameters& parameters);
-// The same without optimiser and targets: what an artefact holds.
-void VisitValues(const Archive& state, Parameters& parameters);
 
 // Takes the values of all tensors of `from` over, whose names and shapes `to` must have. Targets
 // become copies, the optimiser stays as it is.
