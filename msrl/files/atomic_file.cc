@@ -201,6 +201,7 @@ void Folder::Rename(const std::string& from, const std::string& to) const {
 std::vector<std::string> Folder::Names() const {
   // reading a folder moves its descriptor, so it gets one of its own
   FileDescriptor copy(Files().Open(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (copy.get() < 0) FailIo("read the folder", path_);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(copy.get()), closedir);
   if (entries == nullptr) FailIo("read the folder", path_);
   copy.Release();

@@ -181,6 +181,26 @@ def test_resumes_bit_for_bit_after_ctrl_c(whole: msrl.Run, tmp_path: Path) -> No
     assert longer.evals["step"].tolist() == [0, 100, 200, 300, 400]
 
 
+def test_an_environment_that_hangs_is_left_by_a_second_ctrl_c(
+    whole: msrl.Run, tmp_path: Path
+) -> None:
+    def fault(env: Line, result: tuple[Any, ...]) -> Any:
+        if env.all_steps == 160:
+            for delay in (0.2, 0.6):
+                threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+            time.sleep(600)
+        return result
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        train(Line(fault), tmp_path / "run", success="there", checkpoint_steps=37)
+    assert time.monotonic() - started < 60
+    run = msrl.Run(tmp_path / "run")
+    assert run.status["state"] == "failed"
+    assert "the environment raised KeyboardInterrupt" in run.status["message"]
+    assert records(msrl.resume(run.path, Line)) == records(whole)
+
+
 def test_callbacks_stop_and_fail(whole: msrl.Run, tmp_path: Path) -> None:
     seen: list[int] = []
 
