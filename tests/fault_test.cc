@@ -205,7 +205,11 @@ Arguments Collect(const fs::path& file, const std::string& split, const std::str
 // With a part that is kept meanwhile.
 Job CollectJob() {
   return {"Collect", [](const fs::path&) {},
-          [](const fs::path& root) { return Collect(root / "data.h5", "train", "260"); },
+          [](const fs::path& root) {
+            Arguments arguments = Collect(root / "data.h5", "train", "260");
+            arguments.insert(arguments.end(), {"--targets", "mc"});
+            return arguments;
+          },
           [](const fs::path& root) {
             return Tree{{"data.h5", Slurp(root / "data.h5")}};
           }};
@@ -373,6 +377,7 @@ class FaultTest : public ::testing::TestWithParam<Job> {
     WriteTree(root_, before_);
     FaultyFiles files(fault, std::numeric_limits<std::int64_t>::max());
     EXPECT_EQ(Command(job_.command(root_), files).code, 0);
+    RecordProperty(StrCat("calls_of_fault_", static_cast<int>(fault)), StrCat(files.calls()));
     return files.calls();
   }
   // All of them, or a few that are spread over the whole.
