@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/files/file_system.h"
 #include "msrl/files/memory.h"
 #include "msrl/run/manifest.h"
 #include "msrl/run/utc_time.h"
@@ -40,6 +43,15 @@ std::string ReadRunFile(const fs::path& path) {
     throw UserError(StrCat("no run in ", path.string(), ": it has no ", kRunFile));
   }
   return ReadWholeFile(file, 1 << 24);
+}
+
+// The disk must not hold records that change together with checksums of what they were.
+void RemoveManifest(const fs::path& run) {
+  if (!fs::exists(fs::symlink_status(run / kManifestFile))) return;
+  const Folder folder(run);
+  folder.Remove(kManifestFile);
+  if (Files().Sync(folder.fd()) == 0) return;
+  throw StorageError(StrCat("cannot flush the folder ", run.string(), ": ", std::strerror(errno)));
 }
 
 }  // namespace
@@ -152,7 +164,7 @@ void RunDirectory::SetSteps(std::int64_t steps, const Registries& registries) {
   RunSpec changed = spec_;
   changed.steps = steps;
   RequireInRange(changed);
-  Folder(path_).Remove(kManifestFile);  // no longer finished
+  RemoveManifest(path_);  // no longer finished
   WriteFileAtomically(path_ / kConfigFile, ToToml(changed, registries));
   spec_ = changed;
   RewriteRunFile();
@@ -172,7 +184,7 @@ void RunDirectory::RewriteRunFile() const {
 void RunDirectory::WriteStatus(std::string_view state, std::int64_t step,
                                std::string_view message) const {
   if (lease_) lease_->RequireHeld();
-  Folder(path_).Remove(kManifestFile);
+  RemoveManifest(path_);
   nlohmann::ordered_json json;
   json["state"] = state;
   json["step"] = step;
