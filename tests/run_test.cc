@@ -580,7 +580,7 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
       {"value-branch", {"--set", "width=8", "--set", "batch=16", "--set", "target=mc"}},
       {"tdmpc",
        {"--set", "encoder_width=8", "--set", "latent_groups=1", "--set", "model_width=8", "--set",
-        "bins=11", "--set", "batch=8"}}};
+        "bins=11", "--set", "batch=8", "--set", "target=mc"}}};
   const auto pretrain = [&](const std::string& kind, const std::string& out,
                             const char* updates = "150") {
     return With({"pretrain", "--kind", kind, "--episodes", "600", "--updates", updates, "--rows",

@@ -29,7 +29,7 @@ constexpr auto EnumNames(WorldModelControl) {
 //   L_pi += clone_weight mean - log N(atanh a_t; mu, sigma)
 struct TdMpcPretrainConfig {
   WorldModelControl control = WorldModelControl::kNone;
-  ValueTarget target = ValueTarget::kMonteCarlo;
+  ValueTarget target = ValueTarget::kFitted;  // of all transfer baselines
   LatentSizes sizes;
   int updates = 30'000;
   int batch = 128;

@@ -22,6 +22,7 @@ class TdMpcPretrainerTest : public ::testing::Test {
  protected:
   static TdMpcPretrainConfig Small() {
     TdMpcPretrainConfig config;
+    config.target = ValueTarget::kMonteCarlo;
     config.sizes = {.encoder_width = 32,
                     .latent_groups = 4,
                     .model_width = 32,
