@@ -59,6 +59,7 @@ inline void FillRandomWindows(TeachingGraph& teaching, Rng& rng,
   const int length = teaching.windows.length;
   teaching.graph.input(teaching.windows.channels) =
       0.5F * RandomMatrix(kChannels, length * count, rng);
+  teaching.graph.input(teaching.windows.channels).row(kRewardAt) *= 0.01F;
   teaching.graph.input(teaching.label) = 2.0F * RandomMatrix(1, length * count, rng);
   int total = 0;
   for (int w = 0; w < count; ++w) total += states(w);
