@@ -98,13 +98,8 @@ TEST(Dbc, LossAndGradientsAreThoseOfTheFormula) {
     }
     return sum / total;
   };
-  teaching.graph.Forward();
-  EXPECT_NEAR(teaching.graph.value(teaching.loss)(0, 0), loss(at), Tol(1e-5));
+  ExpectLossAndGradients(module, teaching, loss);
   EXPECT_GT(pairs, 5);
-  module.parameters().ClearGradients();
-  teaching.graph.Backward(teaching.loss);
-  ExpectNear(AsDoubles(module.parameters().gradients()), NumericGradient(at, loss), "gradient",
-             5e-5);
 }
 
 // Two rooms, in which nothing changes and every step gives the room's reward, looked at from four
@@ -180,13 +175,7 @@ TEST(Dbc, HasTheSizeOfTheTable) {
 TEST(Dbc, RescalesItsValue) {
   Rng rng(1, "init");
   Dbc module({}, {}, rng);
-  ReadingGraph reading(module, 1);
-  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, 1, rng);
-  reading.Forward();
-  const float before = reading.graph.value(reading.slots.value)(0, 0);
-  module.RescaleValue(-2.0, 0.5);
-  reading.Forward();
-  EXPECT_NEAR(reading.graph.value(reading.slots.value)(0, 0), -2.0F * before + 0.5F, 1e-5);
+  ExpectRescales(module);
 }
 
 }  // namespace

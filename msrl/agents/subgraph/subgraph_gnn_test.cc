@@ -124,15 +124,8 @@ TEST(SubgraphGnn, LossAndGradientsAreThoseOfTheFormula) {
     }
     return sum / kWindows;
   };
-  const Doubles at = AsDoubles(module.parameters().values());
-  module.FillInputs(teaching.graph, teaching.windows);
-  teaching.graph.Forward();
-  EXPECT_NEAR(teaching.graph.value(teaching.loss)(0, 0), loss(at), Tol(1e-5));
+  ExpectLossAndGradients(module, teaching, loss);
   EXPECT_GT(near_edges, 3);
-  module.parameters().ClearGradients();
-  teaching.graph.Backward(teaching.loss);
-  ExpectNear(AsDoubles(module.parameters().gradients()), NumericGradient(at, loss), "gradient",
-             2e-5);
 }
 
 TEST(SubgraphGnn, LooksBackAndNotAhead) {
@@ -203,14 +196,7 @@ TEST(SubgraphGnn, HasTheSizeOfTheTable) {
 TEST(SubgraphGnn, RescalesItsValue) {
   Rng rng(1, "init");
   SubgraphGnn module(kSmall, {}, rng);
-  ReadingGraph reading(module, 1);
-  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, kLength, rng);
-  reading.graph.input(reading.windows.end)(0, 0) = 9.0F;
-  reading.Forward();
-  const float before = reading.graph.value(reading.slots.value)(0, 0);
-  module.RescaleValue(-2.0, 0.5);
-  reading.Forward();
-  EXPECT_NEAR(reading.graph.value(reading.slots.value)(0, 0), -2.0F * before + 0.5F, 1e-5);
+  ExpectRescales(module);
 }
 
 }  // namespace

@@ -130,13 +130,7 @@ TYPED_TEST(Traj2Value, IsNotToldTheGoalApart) {
 TYPED_TEST(Traj2Value, RescalesItsValue) {
   Rng rng(1, "init");
   TypeParam module({}, {}, rng);
-  ReadingGraph reading(module, 1);
-  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, 16, rng);
-  reading.Forward();
-  const float before = reading.graph.value(reading.slots.value)(0, 0);
-  module.RescaleValue(-2.0, 0.5);
-  reading.Forward();
-  EXPECT_NEAR(reading.graph.value(reading.slots.value)(0, 0), -2.0F * before + 0.5F, 1e-5);
+  ExpectRescales(module);
 }
 
 TEST(Traj2ValueSizes, AreThoseOfTheTable) {
