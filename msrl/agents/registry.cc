@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "msrl/agents/dbc/dbc.h"
 #include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/dreamer/dreamer.h"
 #include "msrl/agents/fixed/fixed.h"
@@ -10,6 +11,7 @@
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/ppo/ppo.h"
 #include "msrl/agents/sac/sac.h"
+#include "msrl/agents/subgraph/subgraph_gnn.h"
 #include "msrl/agents/td3/td3.h"
 #include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/agents/tdmpc/tdmpc.h"
@@ -142,6 +144,13 @@ const AgentRegistry& BuiltinAgents() {
           "traj2value-transformer",
           "A value of the last steps, read by a transformer on the sources, in the slots of SAC",
           {"head_size=4", "heads=2", "blocks=2", "head_width=8"}),
+      HostEntry<SubgraphGnn>(
+          "subgraph-gnn",
+          "A value of the graph of the last states, learned on the sources, in the slots of SAC",
+          {"node_width=8", "layers=2", "head_width=8"}),
+      HostEntry<Dbc>("dbc",
+                     "A bisimulation metric and a value from the sources, in the slots of SAC",
+                     {"encoder_width=8", "latent_size=6", "model_width=8", "head_width=8"}),
   });
   return agents;
 }

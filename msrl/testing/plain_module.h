@@ -59,6 +59,7 @@ inline void FillRandomWindows(TeachingGraph& teaching, Rng& rng,
   const int length = teaching.windows.length;
   teaching.graph.input(teaching.windows.channels) =
       0.5F * RandomMatrix(kChannels, length * count, rng);
+  teaching.graph.input(teaching.windows.channels).row(kRewardAt) *= 0.01F;
   teaching.graph.input(teaching.label) = 2.0F * RandomMatrix(1, length * count, rng);
   int total = 0;
   for (int w = 0; w < count; ++w) total += states(w);
@@ -70,6 +71,19 @@ inline void FillRandomWindows(TeachingGraph& teaching, Rng& rng,
     teaching.graph.input(teaching.windows.end)(0, w) =
         static_cast<float>((states(w) - 1) * count + w);
   }
+}
+
+// Compares the loss and all of its gradients with a function of the parameters.
+inline void ExpectLossAndGradients(ValueModule& module, TeachingGraph& teaching,
+                                   const std::function<double(const Doubles&)>& loss) {
+  const Doubles at = AsDoubles(module.parameters().values());
+  module.FillInputs(teaching.graph, teaching.windows);
+  teaching.graph.Forward();
+  EXPECT_NEAR(teaching.graph.value(teaching.loss)(0, 0), loss(at), Tol(1e-5));
+  module.parameters().ClearGradients();
+  teaching.graph.Backward(teaching.loss);
+  ExpectNear(AsDoubles(module.parameters().gradients()), NumericGradient(at, loss), "gradient",
+             2e-5);
 }
 
 // `value` says V of every state of a window from its channels (kChannels x states). Compares the
@@ -100,21 +114,28 @@ inline void ExpectLossOfFormula(
     }
     return sum;
   };
-  const Doubles at = AsDoubles(module.parameters().values());
-  module.FillInputs(teaching.graph, teaching.windows);
-  teaching.graph.Forward();
-  EXPECT_NEAR(teaching.graph.value(teaching.loss)(0, 0), loss(at), Tol(1e-5));
+  ExpectLossAndGradients(module, teaching, loss);
   EXPECT_GT(small, 0);
   EXPECT_GT(large, 0);
-  module.parameters().ClearGradients();
-  teaching.graph.Backward(teaching.loss);
-  ExpectNear(AsDoubles(module.parameters().gradients()), NumericGradient(at, loss), "gradient",
-             2e-5);
 }
 
 // Random values everywhere: what starts at zero or one is no proof.
 inline void Randomise(Parameters& parameters, Rng& rng, double size = 0.4) {
   for (float& value : parameters.values()) value = static_cast<float>(size * rng.Normal());
+}
+
+// V := -2 V + 1/2.
+inline void ExpectRescales(ValueModule& module) {
+  Rng rng(4, "windows");
+  ReadingGraph reading(module, 1);
+  reading.graph.input(reading.windows.channels) =
+      RandomMatrix(kChannels, reading.windows.channels.columns, rng);
+  reading.graph.input(reading.windows.end)(0, 0) = static_cast<float>(module.context() - 1);
+  reading.Forward();
+  const float before = reading.graph.value(reading.slots.value)(0, 0);
+  module.RescaleValue(-2.0, 0.5);
+  reading.Forward();
+  EXPECT_NEAR(reading.graph.value(reading.slots.value)(0, 0), -2.0F * before + 0.5F, Tol(1e-5));
 }
 
 // V and z of a window's state do not depend on what comes after it, and depend on what came before

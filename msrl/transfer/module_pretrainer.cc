@@ -167,10 +167,11 @@ DrawnPlace DrawWindow(const SourceSampler& sampler, Rng& rng, int window, DrawnW
   return {&sequence, first};
 }
 
-Eigen::RowVectorXf ValuesAtEnds(ValueModule& module, const DrawnWindows& windows) {
+SlotsAtEnds ReadEnds(ValueModule& module, const DrawnWindows& windows) {
   ReadingGraph reading(module, kEvaluationWindows);
   const int context = module.context();
-  Eigen::RowVectorXf values(windows.count());
+  SlotsAtEnds slots{Eigen::MatrixXf(module.z_size(), windows.count()),
+                    Eigen::RowVectorXf(windows.count())};
   auto channels = reading.graph.input(reading.windows.channels);
   auto end = reading.graph.input(reading.windows.end);
   for (int start = 0; start < windows.count(); start += kEvaluationWindows) {
@@ -187,9 +188,14 @@ Eigen::RowVectorXf ValuesAtEnds(ValueModule& module, const DrawnWindows& windows
       end(0, w) = static_cast<float>((read - 1) * kEvaluationWindows + w);
     }
     reading.Forward();
-    values.segment(start, count) = reading.graph.value(reading.slots.value).row(0).head(count);
+    slots.z.middleCols(start, count) = reading.graph.value(reading.slots.z).leftCols(count);
+    slots.value.segment(start, count) = reading.graph.value(reading.slots.value).row(0).head(count);
   }
-  return values;
+  return slots;
+}
+
+Eigen::RowVectorXf ValuesAtEnds(ValueModule& module, const DrawnWindows& windows) {
+  return ReadEnds(module, windows).value;
 }
 
 Eigen::RowVectorXf LabelsAtEnds(const DrawnWindows& windows) {

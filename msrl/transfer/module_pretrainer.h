@@ -81,7 +81,12 @@ class ModuleTask {
   }
 };
 
-// V of the last states of drawn windows.
+// What is said of the last states of drawn windows.
+struct SlotsAtEnds {
+  Eigen::MatrixXf z;
+  Eigen::RowVectorXf value;
+};
+SlotsAtEnds ReadEnds(ValueModule& module, const DrawnWindows& windows);
 Eigen::RowVectorXf ValuesAtEnds(ValueModule& module, const DrawnWindows& windows);
 Eigen::RowVectorXf LabelsAtEnds(const DrawnWindows& windows);
 // 1 - mean squared error / variance of the labels; 0 if they are constant.

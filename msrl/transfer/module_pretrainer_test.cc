@@ -112,14 +112,16 @@ class PretrainContext : public ::testing::Test {
     auto config = SmallConfig<PretrainerOf>(updates, control);
     if constexpr (std::is_same_v<PretrainerOf, Traj2ValueRnnPretrainer>) {
       config.shape = {.token_width = 24, .memory_width = 24, .head_width = 24};
+    } else if constexpr (std::is_same_v<PretrainerOf, SubgraphGnnPretrainer>) {
+      config.shape = {.node_width = 24, .layers = 3, .head_width = 24};
     } else {
       config.shape = {.head_size = 8, .heads = 2, .blocks = 2, .head_width = 24};
     }
     return config;
   }
 };
-using ContextPretrainers =
-    ::testing::Types<Traj2ValueRnnPretrainer, Traj2ValueTransformerPretrainer>;
+using ContextPretrainers = ::testing::Types<Traj2ValueRnnPretrainer,
+                                            Traj2ValueTransformerPretrainer, SubgraphGnnPretrainer>;
 TYPED_TEST_SUITE(PretrainContext, ContextPretrainers);
 
 TYPED_TEST(PretrainContext, RemembersAndDoesNotLookAhead) {

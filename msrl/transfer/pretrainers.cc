@@ -1,4 +1,5 @@
 // The list of all pretrainers.
+#include "msrl/transfer/dbc_pretrainer.h"
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/tdmpc_pretrainer.h"
@@ -21,6 +22,9 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "traj2value-rnn", "A value of the last steps, read by a GRU (baseline)"),
       MakePretrainerEntry<Traj2ValueTransformerPretrainer>(
           "traj2value-transformer", "A value of the last steps, read by a transformer (baseline)"),
+      MakePretrainerEntry<SubgraphGnnPretrainer>(
+          "subgraph-gnn", "A value of the graph of the last states (baseline)"),
+      MakePretrainerEntry<DbcPretrainer>("dbc", "A bisimulation metric and a value (baseline)"),
   });
   return pretrainers;
 }

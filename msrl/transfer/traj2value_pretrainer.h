@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "msrl/agents/subgraph/subgraph_gnn.h"
 #include "msrl/agents/traj2value/traj2value_rnn.h"
 #include "msrl/agents/traj2value/traj2value_transformer.h"
 #include "msrl/transfer/module_pretrainer.h"
@@ -38,6 +39,7 @@ class ContextTask : public ModuleTask {
 using Traj2ValueRnnPretrainer = ModulePretrainerOf<Traj2ValueRnn, ContextTask<Traj2ValueRnn>>;
 using Traj2ValueTransformerPretrainer =
     ModulePretrainerOf<Traj2ValueTransformer, ContextTask<Traj2ValueTransformer>>;
+using SubgraphGnnPretrainer = ModulePretrainerOf<SubgraphGnn, ContextTask<SubgraphGnn>>;
 
 }  // namespace msrl
 

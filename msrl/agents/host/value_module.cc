@@ -41,6 +41,12 @@ Node StepwiseModule::Loss(StaticGraph& g, const Windows& windows, Node label, No
   return WeightedHuber(g, all.value, label, weight);
 }
 
+Node TokensOf(StaticGraph& g, const Windows& windows) {
+  Eigen::MatrixXf gain = Eigen::MatrixXf::Ones(kTokenChannels, 1);
+  gain(kRewardAt, 0) = kRewardGain;
+  return g.Multiply(g.SliceRows(windows.channels, 0, kTokenChannels), g.Constant(gain));
+}
+
 Node WeightedHuber(StaticGraph& g, Node value, Node label, Node weight) {
   const Node size = g.Abs(g.Subtract(value, label));
   const Node inner = g.Clamp(size, 0.0F, 1.0F);

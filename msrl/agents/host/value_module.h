@@ -79,6 +79,12 @@ class StepwiseModule : public ValueModule {
   Node Loss(StaticGraph& g, const Windows& windows, Node label, Node weight) override;
 };
 
+// Rewards are small beside what they add up to. Networks that read them are given r / (1 - 0.99): a
+// reward as what it is worth if it lasts, which is about 1 like the other channels.
+inline constexpr float kRewardGain = 100.0F;
+// The tokens of all states with such rewards.
+Node TokensOf(StaticGraph& g, const Windows& windows);
+
 // sum of weight * h(value - label) with Huber's h(e) = e^2 / 2 up to |e| = 1, |e| - 1/2 beyond.
 Node WeightedHuber(StaticGraph& g, Node value, Node label, Node weight);
 

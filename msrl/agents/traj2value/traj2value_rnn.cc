@@ -17,7 +17,7 @@ Traj2ValueRnn::Traj2ValueRnn(const Traj2ValueRnnShape& shape, const ParameterOpt
 
 ValueModule::Slots Traj2ValueRnn::ReadAll(StaticGraph& g, const Windows& windows,
                                           ParameterUse use) {
-  const Node token = g.SliceRows(windows.channels, 0, kTokenChannels);
+  const Node token = TokensOf(g, windows);
   const Node x = g.Silu(g.LayerNorm(g.Linear(token, token_, use), norm_, use));
   const Node nothing = g.Constant(Eigen::MatrixXf::Zero(shape_.memory_width, windows.count));
   const Node h = g.Gru(x, nothing, memory_, use);

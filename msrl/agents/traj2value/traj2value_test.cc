@@ -13,6 +13,12 @@ using namespace ::msrl::testing;  // NOLINT: a test of formulas
 
 int FullOrThree(int w) { return w == 0 ? ValueModule::kTrainingLength : 3; }
 
+Eigen::VectorXd Token(const Eigen::MatrixXd& window, Index t) {
+  Eigen::VectorXd token = window.col(t).head(kTokenChannels);
+  token[kRewardAt] *= 100.0;
+  return token;
+}
+
 double Head(const PlainTensors& w, const Eigen::VectorXd& h) {
   return w.Linear("value", PlainSilu(w.Linear("head", h)))[0];
 }
@@ -29,7 +35,7 @@ TEST(Traj2ValueRnn, ValueIsThatOfAGatedMemory) {
         Eigen::VectorXd v(window.cols());
         Eigen::VectorXd h = Eigen::VectorXd::Zero(kWidth);
         for (Index t = 0; t < window.cols(); ++t) {
-          const Eigen::VectorXd token = window.col(t).head(kTokenChannels);
+          const Eigen::VectorXd token = Token(window, t);
           const Eigen::VectorXd x = PlainSilu(w.Norm(w.Linear("token", token), "token.norm"));
           const Eigen::VectorXd in = w.Linear("memory.input", x);
           const Eigen::VectorXd own = w.Linear("memory.hidden", h);
@@ -57,7 +63,7 @@ TEST(Traj2ValueTransformer, ValueIsThatOfCausalBlocks) {
     const Index width = shape.width();
     Eigen::MatrixXd x(width, states);
     for (Index t = 0; t < states; ++t) {
-      x.col(t) = w.Linear("token", window.col(t).head(kTokenChannels)) + w("position").col(t);
+      x.col(t) = w.Linear("token", Token(window, t)) + w("position").col(t);
     }
     for (const std::string block : {"blocks.0", "blocks.1"}) {
       Eigen::MatrixXd qkv(3 * width, states);
@@ -124,13 +130,7 @@ TYPED_TEST(Traj2Value, IsNotToldTheGoalApart) {
 TYPED_TEST(Traj2Value, RescalesItsValue) {
   Rng rng(1, "init");
   TypeParam module({}, {}, rng);
-  ReadingGraph reading(module, 1);
-  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, 16, rng);
-  reading.Forward();
-  const float before = reading.graph.value(reading.slots.value)(0, 0);
-  module.RescaleValue(-2.0, 0.5);
-  reading.Forward();
-  EXPECT_NEAR(reading.graph.value(reading.slots.value)(0, 0), -2.0F * before + 0.5F, 1e-5);
+  ExpectRescales(module);
 }
 
 TEST(Traj2ValueSizes, AreThoseOfTheTable) {

@@ -60,8 +60,7 @@ ValueModule::Slots Traj2ValueTransformer::ReadAll(StaticGraph& g, const Windows&
       place(0, w * windows.length + t) = static_cast<float>(t);
     }
   }
-  const Node token =
-      g.GatherColumns(g.SliceRows(windows.channels, 0, kTokenChannels), g.Constant(by_window));
+  const Node token = g.GatherColumns(TokensOf(g, windows), g.Constant(by_window));
   Node x = g.Add(g.Linear(token, token_, use),
                  g.GatherColumns(g.Param(position_, use), g.Constant(place)));
   for (const Block& block : blocks_) x = Apply(g, x, block, windows.count, use);

@@ -68,16 +68,7 @@ TEST(Uvfa, HasTheSizeOfThePage) {
 TEST(Uvfa, RescalesItsValue) {
   Rng rng(1, "init");
   Uvfa module({.stream_width = 8, .stream_features = 4}, {}, rng);
-  ReadingGraph reading(module, 3);
-  reading.graph.input(reading.windows.channels) = RandomMatrix(kChannels, 3, rng);
-  reading.graph.input(reading.windows.end) = Eigen::RowVector3f(0.0F, 1.0F, 2.0F);
-  reading.Forward();
-  const Eigen::MatrixXf before = reading.graph.value(reading.slots.value);
-  module.RescaleValue(-2.0, 0.5);
-  reading.Forward();
-  EXPECT_LT(
-      (reading.graph.value(reading.slots.value) - (-2.0F * before.array() + 0.5F).matrix()).norm(),
-      1e-5);
+  ExpectRescales(module);
 }
 
 }  // namespace
