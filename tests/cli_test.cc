@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +68,49 @@ class CliTest : public ::testing::Test {
 
   fs::path folder_;
 };
+
+TEST_F(CliTest, ListsAreJsonToo) {
+  const auto envs = nlohmann::json::parse(Run("envs --json").out);
+  EXPECT_GT(envs.size(), 10U);
+  const auto hopper = nlohmann::json::parse(Run("envs hopper --json").out);
+  EXPECT_EQ(hopper.at("id"), "hopper");
+  EXPECT_EQ(hopper.at("observation_size"), 11);
+  EXPECT_EQ(hopper.at("discrete"), false);
+  EXPECT_NE(std::ranges::find(envs, hopper), envs.end());
+  ExpectUserError("envs hopper --json --measure 1", "--measure");
+  const auto agents = nlohmann::json::parse(Run("agents --json").out);
+  EXPECT_TRUE(std::ranges::any_of(agents, [](const auto& agent) {
+    return agent.at("id") == "msrl" && agent.at("over") == "sac";
+  }));
+  const auto config = nlohmann::json::parse(Run("config sac --json --set hidden_width=7").out);
+  EXPECT_TRUE(std::ranges::any_of(config.at("settings"), [](const auto& field) {
+    return field.at("key") == "hidden_width" && field.at("value") == 7;
+  }));
+}
+
+TEST_F(CliTest, ManyTrajectoriesAreShortened) {
+  std::string lines;
+  for (int i = 0; i < 12; ++i)
+    lines += R"({"x": [[0], [1]], "a": [[0]], "r": [0]})"
+             "\n";
+  const std::string file = Write("many.jsonl", lines);
+  const std::string some = Run("describe " + file).out;
+  EXPECT_NE(some.find("trajectory 9\n"), std::string::npos);
+  EXPECT_EQ(some.find("trajectory 10\n"), std::string::npos);
+  EXPECT_NE(some.find("2 more trajectories not shown; use --all"), std::string::npos);
+  EXPECT_NE(Run("describe --all " + file).out.find("trajectory 11\n"), std::string::npos);
+}
+
+// 0.1 + 0.2 - 0.3 is 5.6e-17, small numbers of their own stay.
+TEST_F(CliTest, RoundingIsShownAsZero) {
+  const std::string file = Write(
+      "a.jsonl",
+      R"({"x": [[0, 0], [0, 1e-20], [0, 3e-20], [0, 6e-20]], "a": [[0], [0], [0]], "r": [0.1, 0.2, -0.3]})");
+  const std::string out = Run("describe " + file).out;
+  EXPECT_EQ(out.find("e-17"), std::string::npos) << out;
+  EXPECT_NE(out.find("e-20"), std::string::npos) << out;
+  EXPECT_NE(Run("describe --json " + file).out.find("e-17"), std::string::npos);
+}
 
 TEST_F(CliTest, HelpAndVersion) {
   for (const char* arguments : {"", "--help"}) {

@@ -27,6 +27,7 @@ struct Program {
 
 void AddAgents(CLI::App& app, const Program& program);
 void AddCollect(CLI::App& app, const Program& program);
+void AddDataset(CLI::App& app, const Program& program);
 void AddDescribe(CLI::App& app, const Program& program);
 void AddDiagnose(CLI::App& app, const Program& program);
 void AddEnvCheck(CLI::App& app, const Program& program);

@@ -28,10 +28,28 @@ struct DescribeOptions : OptionList {
   std::string& npy = Text("--npy", "Write all matrices to this file, N x m x m float64");
   Replace replace = ReplaceFlag();
   bool& matrix = Flag("--matrix", "Show the matrix however large it is");
+  bool& all = Flag("--all", "Show every trajectory, however many there are");
 };
+
+// More trajectories are shown only on request.
+constexpr std::size_t kMostShown = 10;
 
 // Wider matrices are shown only on request.
 constexpr Index kMaxShownDimension = 32;
+
+// The matrix without what is rounding alone: by |M_ij| <= sqrt(M_ii M_jj), the sum behind an entry
+// has an error of about that times the machine's precision.
+Eigen::MatrixXd WithoutRounding(const SegmentMatrix& matrix) {
+  constexpr double kRounding = 1e-13;
+  Eigen::MatrixXd dense = matrix.Dense();
+  const Eigen::VectorXd size = dense.diagonal().cwiseMax(0.0).cwiseSqrt();
+  for (Index j = 0; j < dense.cols(); ++j) {
+    for (Index i = 0; i < dense.rows(); ++i) {
+      if (std::abs(dense(i, j)) <= kRounding * size[i] * size[j]) dense(i, j) = 0.0;
+    }
+  }
+  return dense;
+}
 
 // Rows and columns have the same labels.
 void PrintTable(const std::vector<std::string>& labels, const Eigen::MatrixXd& values) {
@@ -55,32 +73,38 @@ void PrintTable(const std::vector<std::string>& labels, const Eigen::MatrixXd& v
   }
 }
 
-std::string FormatVector(const Eigen::VectorXd& values) {
-  const Eigen::VectorXd shown = values.array() + 0.0;  // no "-0"
+// What is no more than `rounding` is 0.
+std::string FormatVector(const Eigen::VectorXd& values, double rounding = 0.0) {
+  const Eigen::VectorXd shown = (values.array().abs() > rounding).select(values, 0.0);  // no "-0"
   return fmt::format("[{:.6g}]", fmt::join(shown.begin(), shown.end(), ", "));
 }
 
 // sum_t of each channel: the column of the constant channel.
-void PrintTotals(const SegmentMatrix& matrix) {
+void PrintTotals(const Lift& lift, const Eigen::MatrixXd& matrix) {
   fmt::print("  totals (sums over the transitions)\n");
-  for (const LiftBlock& block : matrix.lift()->blocks()) {
+  const auto one = std::ranges::find(lift.blocks(), "1", &LiftBlock::name);
+  for (const LiftBlock& block : lift.blocks()) {
     if (block.name == "1" || block.size == 0) continue;
-    fmt::print("    {:<9} {}\n", block.name, FormatVector(matrix.Block(block.name, "1")));
+    fmt::print("    {:<9} {}\n", block.name,
+               FormatVector(matrix.col(one->offset).segment(block.offset, block.size)));
   }
 }
 
-void PrintBlockNorms(const SegmentMatrix& matrix) {
+void PrintBlockNorms(const Lift& lift, const Eigen::MatrixXd& matrix) {
+  std::vector<LiftBlock> blocks;
   std::vector<std::string> names;
-  for (const LiftBlock& block : matrix.lift()->blocks()) {
-    if (block.size > 0) names.push_back(block.name);
+  for (const LiftBlock& block : lift.blocks()) {
+    if (block.size == 0) continue;
+    blocks.push_back(block);
+    names.push_back(block.name);
   }
-  const auto count = static_cast<Index>(names.size());
+  const auto count = static_cast<Index>(blocks.size());
   Eigen::MatrixXd norms(count, count);
   for (Index i = 0; i < count; ++i) {
     for (Index j = 0; j < count; ++j) {
-      norms(i, j) =
-          matrix.Block(names[static_cast<std::size_t>(i)], names[static_cast<std::size_t>(j)])
-              .norm();
+      const LiftBlock& row = blocks[static_cast<std::size_t>(i)];
+      const LiftBlock& column = blocks[static_cast<std::size_t>(j)];
+      norms(i, j) = matrix.block(row.offset, column.offset, row.size, column.size).norm();
     }
   }
   fmt::print("  block norms\n");
@@ -96,8 +120,8 @@ void PrintPatterns(const SegmentMatrix& matrix) {
   const Endpoints ends = RecoverEndpoints(matrix);
   if (ends.defined) {
     fmt::print("  end points recovered from the matrix (error below {:.1g})\n", ends.error_bound);
-    fmt::print("    first     {}\n    last      {}\n", FormatVector(ends.x_0),
-               FormatVector(ends.x_T));
+    fmt::print("    first     {}\n    last      {}\n", FormatVector(ends.x_0, ends.error_bound),
+               FormatVector(ends.x_T, ends.error_bound));
   } else {
     fmt::print("  end points not recoverable: no net displacement\n");
   }
@@ -119,13 +143,14 @@ void PrintRegressions(const SegmentMatrix& matrix) {
 
 void PrintText(const Trajectory& trajectory, const SegmentMatrix& matrix, bool show_matrix) {
   fmt::print("trajectory {}\n  horizon {}\n", trajectory.name, matrix.Horizon());
-  PrintTotals(matrix);
-  PrintBlockNorms(matrix);
+  const Eigen::MatrixXd shown = WithoutRounding(matrix);
+  PrintTotals(*matrix.lift(), shown);
+  PrintBlockNorms(*matrix.lift(), shown);
   PrintPatterns(matrix);
   if (matrix.lift()->kind() != LiftKind::kFull) PrintRegressions(matrix);
   if (show_matrix || matrix.dim() <= kMaxShownDimension) {
     fmt::print("  matrix\n");
-    PrintTable(matrix.lift()->Labels(), matrix.Dense());
+    PrintTable(matrix.lift()->Labels(), shown);
   } else {
     fmt::print("  matrix {} x {} not shown; use --matrix, --json or --npy\n", matrix.dim(),
                matrix.dim());
@@ -208,8 +233,13 @@ void RunDescribe(const DescribeOptions& options, const Program& /*program*/) {
     return;
   }
   fmt::print("{}: {} trajectories, lift {}\n\n", options.file, matrices.size(), lift->Describe());
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
+  const std::size_t count = options.all ? matrices.size() : std::min(matrices.size(), kMostShown);
+  for (std::size_t i = 0; i < count; ++i) {
     PrintText(file.trajectories[i], matrices[i], options.matrix);
+  }
+  if (count < matrices.size()) {
+    fmt::print("{} more trajectories not shown; use --all, --json or --npy\n",
+               matrices.size() - count);
   }
 }
 

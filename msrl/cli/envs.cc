@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "msrl/cli/commands.h"
+#include "msrl/cli/fields_json.h"
 #include "msrl/env/behaviour.h"
 #include "msrl/env/env_registry.h"
 #include "msrl/run/evaluate.h"
@@ -24,7 +25,29 @@ struct EnvsOptions : OptionList {
              CLI::PositiveNumber);
   std::uint64_t& first_seed =
       Option<std::uint64_t>("--first-seed", "Seed of the first measured episode", 100000);
+  bool& json = Flag("--json", "As JSON");
 };
+
+Json EnvJson(const EnvEntry& entry, const EnvSpec& spec) {
+  Json returns = Json::object();
+  const auto add = [&returns](const char* name, const std::optional<MeasuredReturn>& measured) {
+    if (measured) returns[name] = {{"value", measured->value}, {"origin", measured->origin}};
+  };
+  add("random", spec.random_return);  // a word
+  add("stand-still", spec.still_return);
+  add("reference", spec.reference_return);
+  return {{"id", entry.id},
+          {"description", spec.description},
+          {"source", entry.is_source},
+          {"observation_size", spec.observation_size},
+          {"discrete", spec.action.kind == ActionKind::kDiscrete},
+          {"action_size", spec.action.size},
+          {"step_limit", spec.step_limit},
+          {"reward_scale", spec.reward_scale},
+          {"has_success", spec.has_success},
+          {"returns", std::move(returns)},
+          {"options", FieldsJson(entry.options())}};
+}
 
 void PrintList(const Program& program) {
   for (const EnvEntry& entry : program.registries.envs) {
@@ -97,9 +120,17 @@ void Measure(Env& env, const EnvsOptions& options) {
 }
 
 void RunEnvs(const EnvsOptions& options, const Program& program) {
+  if (options.id.empty() && options.json) {
+    Json json = Json::array();
+    for (const EnvEntry& entry : program.registries.envs) {
+      json.push_back(EnvJson(entry, entry.make({})->spec()));
+    }
+    return PrintJson(json);
+  }
   if (options.id.empty()) return PrintList(program);
   const EnvEntry& entry = program.registries.envs.Find(options.id);
   const std::unique_ptr<Env> env = MakeEnv(entry, options.settings);
+  if (options.json) return PrintJson(EnvJson(entry, env->spec()));
   PrintOne(entry, *env);
   if (options.episodes > 0) Measure(*env, options);
 }
@@ -109,7 +140,8 @@ void RunEnvs(const EnvsOptions& options, const Program& program) {
 void AddEnvs(CLI::App& app, const Program& program) {
   AddCommand(app, program, "envs", "List the environments, or show one", RunEnvs)
       ->get_option("--measure")
-      ->needs("ID");
+      ->needs("ID")
+      ->excludes("--json");
 }
 
 }  // namespace msrl::cli

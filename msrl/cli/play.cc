@@ -32,7 +32,7 @@ constexpr double kUntimedRate = 10.0;  // of tasks whose steps are no time
 struct PlayOptions : OptionList {
   std::string& what = Required("WHAT", "Environment, or the directory of a run: its agent plays");
   std::string& video =
-      Text("--video", "Where to: a name that ends in .mp4, or a folder for PNG frames");
+      Text("--video", "Where to: a name that ends in .mp4 or .gif, or a folder for PNG frames");
   std::uint64_t& seed = Option<std::uint64_t>("--seed", "Seed of the episode", 0);
   int& steps =
       Option("--steps", "At most so many steps (default: whole episode)", 0, CLI::PositiveNumber);

@@ -268,7 +268,7 @@ void RequireValid(const EpisodeFile& file, std::string_view source) {
   }
 }
 
-std::string EncodeEpisodes(const EpisodeFile& file) {
+std::string EncodePlainEpisodes(const EpisodeFile& file) {
   RequireValid(file, "episodes");
   H5Writer writer;
   writer.TextAttribute("", "format", std::string(kFormat));
@@ -281,7 +281,11 @@ std::string EncodeEpisodes(const EpisodeFile& file) {
   writer.TextAttribute("", "content_hash", file.ContentHash());
   for (const auto& [key, value] : file.attributes) writer.TextAttribute("", "made_" + key, value);
   for (std::size_t k = 0; k < file.episodes.size(); ++k) WriteEpisode(writer, file.episodes[k], k);
-  const std::string body = writer.Finish();
+  return writer.Finish();
+}
+
+std::string EncodeEpisodes(const EpisodeFile& file) {
+  const std::string body = EncodePlainEpisodes(file);
   std::string bytes = std::string(kBlockStart) + Digest(body) + "\n";
   bytes.resize(kBlockSize, '\0');
   return bytes + body;
@@ -304,7 +308,9 @@ EpisodeFile ParseEpisodes(std::span<const std::byte> bytes, std::string_view sou
   const H5Reader reader(bytes, source);
   if (!reader.HasAttribute("", "format") || reader.TextAttribute("", "format") != kFormat ||
       reader.IntAttribute("", "version") != 1) {
-    reader.Fail("", "not a file of episodes of this version");
+    reader.Fail("",
+                "not a file of episodes of this version; those of Minari and D4RL go through the "
+                "command dataset import");
   }
   EpisodeFile file;
   file.lift_id = reader.TextAttribute("", "lift_id");

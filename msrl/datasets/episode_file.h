@@ -61,6 +61,8 @@ Segment ToSegment(const StoredEpisode& episode, int action_code_size);
 void RequireValid(const EpisodeFile& file, std::string_view source);
 
 std::string EncodeEpisodes(const EpisodeFile& file);
+// Without our checksum before it: HDF5 and nothing else.
+std::string EncodePlainEpisodes(const EpisodeFile& file);
 void WriteEpisodes(const std::filesystem::path& path, const EpisodeFile& file);
 
 // UserError on anything that is not a whole, valid file. Our own files start with a block that

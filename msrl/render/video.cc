@@ -43,11 +43,21 @@ class FileDescriptor {
   int fd_;
 };
 
-class Mp4Writer : public VideoWriter {
+// What ffmpeg is told about its output.
+std::vector<std::string> OutputWords(bool gif) {
+  // 256 colours that are chosen for this very film, which repeats
+  constexpr const char* kColours =
+      "split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=none";
+  if (gif) return {"-filter_complex", kColours, "-loop", "0", "-f", "gif"};
+  // yuv420p is what every player knows
+  return {"-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"};
+}
+
+class FfmpegWriter : public VideoWriter {
  public:
-  Mp4Writer(fs::path path, ImageSize size, double frames_per_second)
+  FfmpegWriter(fs::path path, ImageSize size, double frames_per_second)
       : path_(std::move(path)), size_(size) {
-    if (size.width % 2 != 0 || size.height % 2 != 0) {
+    if (!IsGif() && (size.width % 2 != 0 || size.height % 2 != 0)) {
       throw UserError(StrCat("cannot write ", path_.string(), ": sides of ", size.width, "x",
                              size.height, " must be even in an .mp4 file"));
     }
@@ -60,9 +70,9 @@ class Mp4Writer : public VideoWriter {
       throw;
     }
   }
-  Mp4Writer(const Mp4Writer&) = delete;
-  Mp4Writer& operator=(const Mp4Writer&) = delete;
-  ~Mp4Writer() override { Abandon(); }
+  FfmpegWriter(const FfmpegWriter&) = delete;
+  FfmpegWriter& operator=(const FfmpegWriter&) = delete;
+  ~FfmpegWriter() override { Abandon(); }
 
   void Add(const Image& image) override {
     MSRL_CHECK(image.size == size_, "an image of another size");
@@ -91,6 +101,8 @@ class Mp4Writer : public VideoWriter {
   }
 
  private:
+  bool IsGif() const { return path_.extension() == ".gif"; }
+
   [[noreturn]] void Fail(const std::string& why) const {
     throw UserError(StrCat("cannot write ", path_.string(), ": ", why));
   }
@@ -119,14 +131,24 @@ class Mp4Writer : public VideoWriter {
     complaints_.Reset(memfd_create("ffmpeg", MFD_CLOEXEC));
     if (complaints_.get() < 0) Fail(std::strerror(errno));
 
-    std::vector<std::string> words = {"ffmpeg", "-nostdin", "-loglevel", "error", "-y", "-f",
-                                      "rawvideo", "-pixel_format", "rgb24", "-video_size",
-                                      StrCat(size_.width, "x", size_.height), "-framerate",
-                                      StrCat(frames_per_second), "-i", "pipe:0", "-pix_fmt",
-                                      "yuv420p",  // what every player knows
-                                      "-movflags", "+faststart", "-f", "mp4",
-                                      // "file:": a name with a colon is no protocol
-                                      "file:" + temporary_};
+    std::vector<std::string> words = {"ffmpeg",
+                                      "-nostdin",
+                                      "-loglevel",
+                                      "error",
+                                      "-y",
+                                      "-f",
+                                      "rawvideo",
+                                      "-pixel_format",
+                                      "rgb24",
+                                      "-video_size",
+                                      StrCat(size_.width, "x", size_.height),
+                                      "-framerate",
+                                      StrCat(frames_per_second),
+                                      "-i",
+                                      "pipe:0"};
+    const std::vector<std::string> output = OutputWords(IsGif());
+    words.insert(words.end(), output.begin(), output.end());
+    words.push_back("file:" + temporary_);  // a name with a colon is no protocol
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -217,12 +239,13 @@ class FrameWriter : public VideoWriter {
 std::unique_ptr<VideoWriter> MakeVideoWriter(const std::filesystem::path& path, ImageSize size,
                                              double frames_per_second) {
   MSRL_CHECK(frames_per_second > 0.0, frames_per_second, " frames per second");
-  if (path.extension() == ".mp4") {
-    return std::make_unique<Mp4Writer>(path, size, frames_per_second);
+  if (path.extension() == ".mp4" || path.extension() == ".gif") {
+    return std::make_unique<FfmpegWriter>(path, size, frames_per_second);
   }
   if (path.empty() || (path.has_extension() && !fs::is_directory(path))) {
-    throw UserError(StrCat("cannot write '", path.string(),
-                           "': needs a name that ends in .mp4, or a folder for PNG frames"));
+    throw UserError(
+        StrCat("cannot write '", path.string(),
+               "': needs a name that ends in .mp4 or .gif, or a folder for PNG frames"));
   }
   return std::make_unique<FrameWriter>(path);
 }

@@ -1,4 +1,4 @@
-// Pictures one after the other, into an .mp4 file or as PNG files.
+// Pictures one after the other, into an .mp4 or .gif file or as PNG files.
 #ifndef MSRL_RENDER_VIDEO_H_
 #define MSRL_RENDER_VIDEO_H_
 
@@ -22,8 +22,8 @@ class VideoWriter {
   int frames_ = 0;
 };
 
-// "*.mp4": made by the program ffmpeg, under a temporary name (hidden, beside `path`) that Finish
-// renames; without Finish nothing is left. Sides must be even.
+// "*.mp4", "*.gif": made by the program ffmpeg, under a temporary name (hidden, beside `path`) that
+// Finish renames; without Finish nothing is left. Sides of an .mp4 must be even.
 // A folder (it exists, ends in '/' or has no extension): frame_00000.png and so on, each written
 // whole; made if it is missing.
 // UserError that says what to do: another extension, no ffmpeg, a folder that cannot be written or

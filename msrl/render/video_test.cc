@@ -69,6 +69,24 @@ TEST_F(VideoTest, Mp4AppearsWholeOrNotAtAll) {
   EXPECT_EQ(ReadWholeFile(path, 1 << 20).substr(4, 4), "ftyp");
 }
 
+TEST_F(VideoTest, GifsMayHaveAnySize) {
+  if (!HasFfmpeg()) GTEST_SKIP() << "no ffmpeg";
+  Image odd({31, 15});
+  const fs::path path = folder_ / "a.gif";
+  const auto writer = MakeVideoWriter(path, odd.size, 10);
+  for (int i = 0; i < 5; ++i) {
+    odd.rgb[3] = static_cast<std::uint8_t>(50 * i);
+    writer->Add(odd);
+  }
+  writer->Finish();
+  EXPECT_EQ(Files(), 1);
+  const std::string bytes = ReadWholeFile(path, 1 << 20);
+  EXPECT_EQ(bytes.substr(0, 6), "GIF89a");
+  // width and height, little end first
+  EXPECT_EQ(bytes.substr(6, 4), std::string("\x1f\0\x0f\0", 4));
+  EXPECT_NE(bytes.find("NETSCAPE2.0"), std::string::npos);  // it repeats
+}
+
 TEST_F(VideoTest, MistakesAreNamed) {
   ExpectUserError([&] { MakeVideoWriter(folder_ / "a.avi", image_.size, 10); }, "ends in .mp4");
   ExpectUserError([&] { MakeVideoWriter(folder_ / "a.mp4", {31, 16}, 10); }, "must be even");

@@ -68,13 +68,6 @@ StoredEpisode Play(Env& env, std::uint64_t seed, BehaviourMix mix, Rng& rng, boo
   return episode;
 }
 
-void AddMonteCarlo(StoredEpisode& episode, double gamma) {
-  const Eigen::VectorXd rewards = episode.rewards / episode.reward_scale;
-  const Index tail = std::min(kTailSteps, rewards.size());
-  const double last = episode.terminated ? 0.0 : rewards.tail(tail).mean() / (1.0 - gamma);
-  episode.values["mc"] = DiscountedRest(rewards, last, gamma).cast<float>();
-}
-
 // The first episodes of a collection, in files of kPartEpisodes.
 class Parts {
  public:
@@ -183,6 +176,13 @@ std::vector<std::string> SourcesOf(const EpisodeFile& file) {
 
 std::string CollectOptions::Fingerprint() const {
   return Hex(StableHash(IdentityText(ListFields(*this))));
+}
+
+void AddMonteCarlo(StoredEpisode& episode, double gamma) {
+  const Eigen::VectorXd rewards = episode.rewards / episode.reward_scale;
+  const Index tail = std::min(kTailSteps, rewards.size());
+  const double last = episode.terminated ? 0.0 : rewards.tail(tail).mean() / (1.0 - gamma);
+  episode.values["mc"] = DiscountedRest(rewards, last, gamma).cast<float>();
 }
 
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma) {

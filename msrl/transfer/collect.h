@@ -77,6 +77,9 @@ using CollectProgress = std::function<void(std::string_view stage, int done, int
 EpisodeFile Collect(const CollectOptions& options, const EnvRegistry& envs,
                     const AgentRegistry& agents, const CollectProgress& progress = {});
 
+// values["mc"] as above.
+void AddMonteCarlo(StoredEpisode& episode, double gamma);
+
 // The discounted rest of an episode for each of its T+1 states, with the given value of the last.
 Eigen::VectorXd DiscountedRest(const Eigen::VectorXd& rewards, double last_value, double gamma);
 

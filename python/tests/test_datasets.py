@@ -1,0 +1,115 @@
+"""Datasets go from Minari to msrl and back."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import gymnasium
+import h5py
+import minari
+import numpy as np
+import pytest
+from conftest import msrl_command
+
+import msrl
+
+MAP = """
+env = "pendulum"
+reward_scale = 8
+action_low = -2.0
+action_high = 2.0
+
+[geometry]
+position = [1, 0]
+goal = { at = [0, 1] }
+motion = { entries = 2, unit = 8 }
+posture = 1
+"""
+
+
+@pytest.fixture
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    (tmp_path / "map.toml").write_text(MAP)
+    return tmp_path / "datasets"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dataset_of_minari_becomes_a_library(datasets: Path, tmp_path: Path) -> None:
+    collector = minari.DataCollector(gymnasium.make("Pendulum-v1"), data_format="hdf5")
+    collector.reset(seed=3)
+    for _ in range(2000):
+        *_, terminated, truncated, _ = collector.step(collector.action_space.sample())
+        if terminated or truncated:
+            collector.reset()
+    theirs = collector.create_dataset(dataset_id="pendulum/random-v0")
+    ours, held_out = tmp_path / "pendulum.h5", tmp_path / "held-out.h5"
+    print(msrl_command("dataset", "import", str(datasets / "pendulum/random-v0"), "--map",
+                       str(tmp_path / "map.toml"), "--out", str(ours), "--held-out", str(held_out)))
+
+    read = [*msrl.read_dataset(ours).episodes, *msrl.read_dataset(held_out).episodes]
+    kept = [episode for k, episode in enumerate(theirs) if k % 5 != 1]
+    held = [episode for k, episode in enumerate(theirs) if k % 5 == 1]
+    assert len(read) == theirs.total_episodes == len(kept) + len(held)
+    slots = msrl.SlotMap(tomllib.loads(MAP)["geometry"], observation_size=3)
+    for mine, other in zip(read, [*kept, *held], strict=True):
+        np.testing.assert_array_equal(mine.observations, other.observations)
+        np.testing.assert_allclose(mine.actions, other.actions / 2, atol=1e-6)
+        np.testing.assert_array_equal(mine.rewards, other.rewards)
+        expected = [slots(row.astype(np.float64)) for row in other.observations]
+        np.testing.assert_allclose(mine.geometry, np.clip(expected, -4, 4), atol=1e-6)
+        assert mine.truncated
+
+    library = tmp_path / "library.safetensors"
+    print(msrl_command("library", "build", "--data", str(ours), "--out", str(library),
+                       "--length", "4"))
+    assert len(msrl.read_library(library)) > 0
+    assert msrl.read_library(library).family == "pendulum"
+    assert "pendulum" in msrl_command("describe", str(ours), "--json")
+    print(msrl_command("pretrain", "--data", str(ours), "--held-out", str(held_out),
+                       "--updates", "20", "--out", str(tmp_path / "branch.safetensors")))
+    assert msrl.read_artefact(tmp_path / "branch.safetensors").kind == "value-branch"
+
+
+def test_flat_lists_as_d4rl_has_them(datasets: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    observations = rng.normal(size=(50, 3)).astype(np.float32)
+    ends = np.zeros(50, dtype=bool)
+    ends[[19, 49]] = True
+    with h5py.File(tmp_path / "flat.hdf5", "w") as file:
+        for name, value in {
+            "observations": observations,
+            "actions": rng.uniform(-2, 2, size=(50, 1)).astype(np.float32),
+            "rewards": rng.normal(size=50).astype(np.float32),
+            "terminals": np.zeros(50, dtype=bool),
+            "timeouts": ends,
+        }.items():
+            file.create_dataset(name, data=value, compression="gzip")
+    msrl_command("dataset", "import", str(tmp_path / "flat.hdf5"), "--map",
+                 str(tmp_path / "map.toml"), "--out", str(tmp_path / "flat.h5"))
+    first, second = msrl.read_dataset(tmp_path / "flat.h5").episodes
+    np.testing.assert_array_equal(first.observations, observations[:20])
+    np.testing.assert_array_equal(second.observations, observations[20:])
+
+
+@pytest.mark.parametrize(("family", "discrete"), [("point-rooms", False), ("graph-motif", True)])
+def test_minari_opens_what_was_collected(
+    datasets: Path, tmp_path: Path, family: str, discrete: bool
+) -> None:
+    data = tmp_path / "data.h5"
+    msrl_command("collect", "--sources", family, "--episodes", "6", "--targets", "mc",
+                 "--out", str(data))
+    print(msrl_command("dataset", "export", str(data), "--minari", str(datasets),
+                       "--id", f"msrl/{family}-v0"))
+    theirs = minari.load_dataset(f"msrl/{family}-v0")
+    ours = msrl.read_dataset(data)
+    assert theirs.total_episodes == 6
+    assert isinstance(theirs.action_space, gymnasium.spaces.Discrete) == discrete
+    for mine, other in zip(ours.episodes, theirs, strict=True):
+        assert theirs.observation_space.contains(other.observations[0])
+        assert theirs.action_space.contains(other.actions[0])
+        np.testing.assert_array_equal(mine.observations, other.observations)
+        np.testing.assert_array_equal(mine.rewards, other.rewards)
+        np.testing.assert_array_equal(mine.geometry, other.infos["geometry"])
+        assert mine.terminated == other.terminations[-1]
