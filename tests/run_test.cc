@@ -627,8 +627,9 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
   }
   kill(child, SIGKILL);
   Wait(child);
-  ExpectMistake(With(pretrain("value-branch", "other.safetensors", "1000000"), {"--set", "width=9"}),
-                "remove it to begin anew");
+  ExpectMistake(
+      With(pretrain("value-branch", "other.safetensors", "1000000"), {"--set", "width=9"}),
+      "remove it to begin anew");
 }
 
 TEST_F(RunCommandTest, InspectShowsWhatTheCriticMakesOfMatrices) {
