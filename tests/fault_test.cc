@@ -223,7 +223,17 @@ Job CollectJob() {
           }};
 }
 
-Job PretrainJob(const std::string& kind) {
+Job PretrainJob(const PretrainerEntry& entry) {
+  const std::string kind = entry.id;
+  // small, by whatever options it has
+  Arguments small;
+  for (const ConfigField& field : entry.options({})) {
+    std::string value;
+    if (field.key.ends_with("width")) value = "16";
+    if (field.key == "batch" || field.key.ends_with("windows")) value = "8";
+    if (field.key == "target") value = "mc";
+    if (!value.empty()) small.insert(small.end(), {"--set", StrCat(field.key, "=", value)});
+  }
   std::string name = "Pretrain_" + kind;
   std::ranges::replace(name, '-', '_');
   return {name,
@@ -234,24 +244,24 @@ Job PretrainJob(const std::string& kind) {
                             0);
             }
           },
-          [kind](const fs::path& root) -> Arguments {
-            return {"pretrain",
-                    "--kind",
-                    kind,
-                    "--data",
-                    root / "train.h5",
-                    "--held-out",
-                    root / "held-out.h5",
-                    "--out",
-                    root / "branch.safetensors",
-                    "--record",
-                    root / "record.json",
-                    "--updates",
-                    "4",
-                    "--checkpoint-seconds",
-                    "0",
-                    "--set",
-                    "width=16"};
+          [kind, small](const fs::path& root) {
+            Arguments arguments{"pretrain",
+                                "--kind",
+                                kind,
+                                "--data",
+                                root / "train.h5",
+                                "--held-out",
+                                root / "held-out.h5",
+                                "--out",
+                                root / "branch.safetensors",
+                                "--record",
+                                root / "record.json",
+                                "--updates",
+                                "4",
+                                "--checkpoint-seconds",
+                                "0"};
+            arguments.insert(arguments.end(), small.begin(), small.end());
+            return arguments;
           },
           [](const fs::path& root) {
             Tree results;
@@ -356,8 +366,7 @@ std::vector<Job> Jobs() {
   for (const AgentEntry& agent : agents) jobs.push_back(TrainJob(agent));
   jobs.push_back(ResumeJob(agents.Find("dqn")));
   jobs.push_back(CollectJob());
-  for (const PretrainerEntry& entry : Everything().pretrainers)
-    jobs.push_back(PretrainJob(entry.id));
+  for (const PretrainerEntry& entry : Everything().pretrainers) jobs.push_back(PretrainJob(entry));
   jobs.push_back(LibraryJob());
   jobs.push_back(SweepJob());
   jobs.push_back(TaskJob("Branch", "source/shape-1.safetensors"));

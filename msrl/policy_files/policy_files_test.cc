@@ -166,7 +166,13 @@ const std::vector<Case>& Cases() {
       {"ppo", kDiscreteEnv, {}, ""},
       {"tdmpc", kContinuousEnv, {}, "plan=true"},
       {"tdmpc", kContinuousEnv, {"plan=false"}, ""},
+      {"tdmpc", kContinuousEnv, {"plan=false", "aligned=true"}, "aligned=true"},
       {"dreamer", kDiscreteEnv, {}, "recurrent"},
+      {"uvfa", kContinuousEnv, {}, "its module reads"},
+      {"traj2value-rnn", kContinuousEnv, {}, "its module reads"},
+      {"traj2value-transformer", kContinuousEnv, {}, "its module reads"},
+      {"subgraph-gnn", kContinuousEnv, {}, "its module reads"},
+      {"dbc", kContinuousEnv, {}, "its module reads"},
   };
   return cases;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
 
@@ -533,6 +534,10 @@ void Host::FineTuneOn(const SequenceBatch& batch) {
   teaching_.graph.input(teaching_.label) = LabelsOf(batch);
   teaching_.graph.input(teaching_.weight) = batch.inside / batch.inside.sum();
   metrics_.Add(kModuleLoss, teaching_.Learn(config_.module_learning_rate));
+}
+
+FeedForwardPolicy Host::ExportPolicy() const {
+  throw UserError("its policy also sees what its module reads in the episode so far");
 }
 
 void Host::Visit(const Archive& state) {

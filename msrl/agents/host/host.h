@@ -107,6 +107,7 @@ class Host : public Agent {
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   void Initialise(const Artefact& artefact) override;
+  FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 
