@@ -74,7 +74,7 @@ TEST(DatasetMap, MistakesAreToldWithTheirLine) {
       {"env = \n", "not TOML"},
   };
   for (const auto& [text, what] : cases) {
-    const std::string error = UserErrorText([&] { Map(text); });
+    const std::string error = UserErrorText([&text = text] { Map(text); });
     EXPECT_NE(error.find(what), std::string::npos) << text << "\n" << error;
   }
 }
