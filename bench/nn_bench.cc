@@ -114,7 +114,14 @@ struct BlasProducts {
   }
 };
 
-struct OwnProducts {
+const internal::Kernels& Fastest() { return internal::ActiveKernels(); }
+const internal::Kernels& AtMostAvx2() {
+  const internal::Kernels* kernels = internal::Avx2Kernels();
+  return kernels == nullptr ? internal::PortableKernels() : *kernels;
+}
+
+template <const internal::Kernels& (*kKernels)()>
+struct KernelProducts {
   static void Forward(int out, int in, const float* w, const float* x, float* y) {
     Run({.m = out,
          .n = kBatch,
@@ -150,8 +157,10 @@ struct OwnProducts {
          .c = dx,
          .c_col = rows});
   }
-  static void Run(const internal::GemmArgs& args) { internal::ActiveKernels().gemm(args); }
+  static void Run(const internal::GemmArgs& args) { kKernels().gemm(args); }
 };
+using OwnProducts = KernelProducts<Fastest>;
+using Avx2Products = KernelProducts<AtMostAvx2>;
 
 template <typename Products>
 class ProductNet {
@@ -227,6 +236,10 @@ void Td3OpenBlasProducts(benchmark::State& state) { Td3Products<BlasProducts>(st
 BENCHMARK(Td3OpenBlasProducts)->Apply(Shapes);
 void Td3OwnProducts(benchmark::State& state) { Td3Products<OwnProducts>(state); }
 BENCHMARK(Td3OwnProducts)->Apply(Shapes);
+
+// what the same kernels do without AVX-512; where the processor has none, the same once more
+void Td3Avx2Products(benchmark::State& state) { Td3Products<Avx2Products>(state); }
+BENCHMARK(Td3Avx2Products)->Apply(Shapes);
 
 // ---- the rest, for the record ----
 
@@ -315,6 +328,8 @@ std::vector<Promise> Promises() {
       const std::string fused = "Td3Fused/" + shape;
       promises.push_back({"TD3 update vs its products in OpenBLAS, " + shape,
                           "Td3OpenBlasProducts/" + shape, fused, w.products});
+      promises.push_back({"products with AVX2 vs the fastest here, " + shape,
+                          "Td3Avx2Products/" + shape, "Td3OwnProducts/" + shape, 1.0});
       promises.push_back({"TD3 update vs its products in our kernels, " + shape,
                           "Td3OwnProducts/" + shape, fused, w.products});
       promises.push_back(

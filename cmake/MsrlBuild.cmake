@@ -148,7 +148,7 @@ function(msrl_add_library name)
                    $<$<CONFIG:Sanitize>:-O0>)
     endif()
     # the headers are compiled for any processor, and in a hot folder with optimisation
-    if(source MATCHES "_avx2" OR (json AND ARG_HOT AND CMAKE_BUILD_TYPE STREQUAL "Sanitize"))
+    if(source MATCHES "_avx" OR (json AND ARG_HOT AND CMAKE_BUILD_TYPE STREQUAL "Sanitize"))
       set_property(SOURCE ${source} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endforeach()

@@ -1,7 +1,7 @@
 // The inner loops of networks and optimisers, once per instruction set and chosen at run time.
 //
 // Everything here is one thread, allocates nothing and is deterministic: for one instruction set
-// the order of all sums depends on the shapes only.
+// the order of all sums depends on the shapes only. AVX-512 gives the same bits as AVX2.
 #ifndef MSRL_NN_KERNELS_H_
 #define MSRL_NN_KERNELS_H_
 
@@ -93,6 +93,8 @@ struct Kernels {
 const Kernels& PortableKernels();
 // Null if this build or this processor has no AVX2 and FMA.
 const Kernels* Avx2Kernels();
+// Null if this build or this processor has no AVX-512.
+const Kernels* Avx512Kernels();
 // The fastest that this processor runs.
 const Kernels& ActiveKernels();
 

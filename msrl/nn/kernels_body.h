@@ -12,11 +12,11 @@ namespace {
 // ---- matrix products ----
 //
 // A panel of 2 vectors of rows of A is packed (it then fits the first-level cache), and tiles of
-// 2 vectors x 6 columns of C are summed in registers. B is read where it is.
+// 2 vectors x kTileColumns columns of C are summed in registers. B is read where it is.
 
-constexpr int kPanelRows = 2 * kLanes;
-constexpr int kTileColumns = 6;
-constexpr int kDepth = 256;  // rows of B per pass
+constexpr int kPanelRows = 2 * kWideLanes;
+constexpr int kTileColumns = kWideLanes == 16 ? 12 : 6;  // as many as 32 or 16 registers hold
+constexpr int kDepth = 256;                              // rows of B per pass
 constexpr int kThinRows = 4;
 
 struct TileArgs {
@@ -35,42 +35,44 @@ struct TileArgs {
 };
 
 template <int kVecs>
-inline void LoadColumn(const float* p, Stride stride, int rows, Vec* column) {
+inline void LoadColumn(const float* p, Stride stride, int rows, Wide* column) {
   for (int v = 0; v < kVecs; ++v) {
-    const int left = rows - v * kLanes;
+    const int left = rows - v * kWideLanes;
     if (stride == 1) {
-      column[v] = left >= kLanes ? Load(p + v * kLanes) : LoadFirst(p + v * kLanes, left);
+      column[v] = left >= kWideLanes ? WideLoad(p + v * kWideLanes)
+                                     : WideLoadFirst(p + v * kWideLanes, left);
     } else {
-      Vec value{};
-      for (int i = 0; i < kLanes && i < left; ++i) value[i] = p[(v * kLanes + i) * stride];
+      Wide value{};
+      for (int i = 0; i < kWideLanes && i < left; ++i) value[i] = p[(v * kWideLanes + i) * stride];
       column[v] = value;
     }
   }
 }
 
 template <int kVecs>
-inline void StoreColumn(float* p, Stride stride, int rows, const Vec* column) {
+inline void StoreColumn(float* p, Stride stride, int rows, const Wide* column) {
   for (int v = 0; v < kVecs; ++v) {
-    const int left = rows - v * kLanes;
+    const int left = rows - v * kWideLanes;
     if (stride != 1) {
-      for (int i = 0; i < kLanes && i < left; ++i) p[(v * kLanes + i) * stride] = column[v][i];
-    } else if (left >= kLanes) {
-      Store(p + v * kLanes, column[v]);
+      for (int i = 0; i < kWideLanes && i < left; ++i)
+        p[(v * kWideLanes + i) * stride] = column[v][i];
+    } else if (left >= kWideLanes) {
+      WideStore(p + v * kWideLanes, column[v]);
     } else {
-      StoreFirst(p + v * kLanes, column[v], left);
+      WideStoreFirst(p + v * kWideLanes, column[v], left);
     }
   }
 }
 
 template <int kVecs, int kColumns>
 void Tile(const TileArgs& t) {
-  Vec sum[kColumns][kVecs];
+  Wide sum[kColumns][kVecs];
   if (t.fresh) {
-    Vec start[kVecs] = {};
+    Wide start[kVecs] = {};
     if (t.bias != nullptr) LoadColumn<kVecs>(t.bias, 1, t.rows, start);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int v = 0; v < kVecs; ++v) sum[j][v] = start[v];
     }
   } else {
@@ -83,50 +85,40 @@ void Tile(const TileArgs& t) {
   const float* b = t.b;
   const Stride b_col = t.b_col;
   for (int p = 0; p < t.depth; ++p) {
-    Vec column[kVecs];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v) column[v] = Load(a + v * kLanes);
-#pragma GCC unroll 8
+    Wide column[kVecs];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) column[v] = WideLoad(a + v * kWideLanes);
+#pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
-      const Vec value = Splat(b[j * b_col]);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) sum[j][v] = Fma(column[v], value, sum[j][v]);
+      const Wide value = WideSplat(b[j * b_col]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) sum[j][v] = WideFma(column[v], value, sum[j][v]);
     }
     a += t.a_col;
     b += t.b_row;
   }
 
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int j = 0; j < kColumns; ++j) {
     if (t.epilogue == Epilogue::kRelu) {
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) sum[j][v] = Max(sum[j][v], Vec{});
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) sum[j][v] = WideGate(sum[j][v], sum[j][v]);
     } else if (t.epilogue == Epilogue::kReluGate) {
-      Vec gate[kVecs];
+      Wide gate[kVecs];
       LoadColumn<kVecs>(t.gate + j * t.c_col, t.c_row, t.rows, gate);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) sum[j][v] = Select(gate[v] > 0.0F, sum[j][v], Vec{});
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) sum[j][v] = WideGate(gate[v], sum[j][v]);
     }
     StoreColumn<kVecs>(t.c + j * t.c_col, t.c_row, t.rows, sum[j]);
   }
 }
 
-template <int kVecs>
+template <int kVecs, int kColumns = kTileColumns>
 void TileOf(const TileArgs& t, int columns) {
-  switch (columns) {
-    case 1:
-      return Tile<kVecs, 1>(t);
-    case 2:
-      return Tile<kVecs, 2>(t);
-    case 3:
-      return Tile<kVecs, 3>(t);
-    case 4:
-      return Tile<kVecs, 4>(t);
-    case 5:
-      return Tile<kVecs, 5>(t);
-    default:
-      return Tile<kVecs, kTileColumns>(t);
+  if constexpr (kColumns > 1) {
+    if (columns < kColumns) return TileOf<kVecs, kColumns - 1>(t, columns);
   }
+  Tile<kVecs, kColumns>(t);
 }
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -162,32 +154,32 @@ inline void TransposeToPanel(const float* rows, Stride stride, float* panel) {
 void Pack(const float* a, Stride a_row, Stride a_col, int rows, int depth, float* panel,
           float* row_sum, bool fresh) {
   if (a_row == 1) {
-    Vec sum[2] = {};
+    Wide sum[2] = {};
     if (rows == kPanelRows) {
       for (int p = 0; p < depth; ++p) {
         for (int v = 0; v < 2; ++v) {
-          const Vec value = Load(a + p * a_col + v * kLanes);
+          const Wide value = WideLoad(a + p * a_col + v * kWideLanes);
           sum[v] += value;
-          Store(panel + p * kPanelRows + v * kLanes, value);
+          WideStore(panel + p * kPanelRows + v * kWideLanes, value);
         }
       }
     } else {
       for (int p = 0; p < depth; ++p) {
-        Vec column[2] = {};
-        if (rows > kLanes) {
+        Wide column[2] = {};
+        if (rows > kWideLanes) {
           LoadColumn<2>(a + p * a_col, 1, rows, column);
         } else {
           LoadColumn<1>(a + p * a_col, 1, rows, column);
         }
         for (int v = 0; v < 2; ++v) {
           sum[v] += column[v];
-          Store(panel + p * kPanelRows + v * kLanes, column[v]);
+          WideStore(panel + p * kPanelRows + v * kWideLanes, column[v]);
         }
       }
     }
     if (row_sum != nullptr) {
       for (int i = 0; i < rows; ++i) {
-        row_sum[i] = (fresh ? 0.0F : row_sum[i]) + sum[i / kLanes][i % kLanes];
+        row_sum[i] = (fresh ? 0.0F : row_sum[i]) + sum[i / kWideLanes][i % kWideLanes];
       }
     }
     return;
@@ -244,7 +236,7 @@ void GemmPanels(const GemmArgs& g) {
         t.b = g.b + k0 * g.b_row + j0 * g.b_col;
         t.c = g.c + i0 * g.c_row + j0 * g.c_col;
         t.gate = g.gate == nullptr ? nullptr : g.gate + i0 * g.c_row + j0 * g.c_col;
-        if (t.rows > kLanes) {
+        if (t.rows > kWideLanes) {
           TileOf<2>(t, columns);
         } else {
           TileOf<1>(t, columns);
@@ -254,10 +246,10 @@ void GemmPanels(const GemmArgs& g) {
   }
 }
 
-// One column, a single sample: eight vectors of rows at once, not packed.
+// One column, a single sample: several vectors of rows at once, not packed.
 void GemmColumn(GemmArgs g) {
-  constexpr int kVecs = 8;
-  constexpr int kRows = kVecs * kLanes;
+  constexpr int kVecs = kWideLanes == 16 ? 4 : 8;
+  constexpr int kRows = kVecs * kWideLanes;
   for (; g.m >= kRows; g.m -= kRows) {
     Tile<kVecs, 1>({g.a, g.a_col, g.b, g.b_row, 0, g.c, 1, 0, g.bias, g.gate, kRows, g.k,
                     !g.accumulate, g.epilogue});

@@ -9,7 +9,9 @@ const Kernels& PortableKernels() {
 }
 
 const Kernels& ActiveKernels() {
-  static const Kernels& kernels = Avx2Kernels() == nullptr ? PortableKernels() : *Avx2Kernels();
+  static const Kernels& kernels = Avx512Kernels() != nullptr ? *Avx512Kernels()
+                                  : Avx2Kernels() != nullptr ? *Avx2Kernels()
+                                                             : PortableKernels();
   return kernels;
 }
 

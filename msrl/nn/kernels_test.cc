@@ -17,6 +17,7 @@ using testing::Tol;
 std::vector<const Kernels*> AllKernels() {
   std::vector<const Kernels*> all{&PortableKernels()};
   if (Avx2Kernels() != nullptr) all.push_back(Avx2Kernels());
+  if (Avx512Kernels() != nullptr) all.push_back(Avx512Kernels());
   return all;
 }
 
@@ -26,63 +27,87 @@ std::vector<float> RandomVector(std::size_t n, Rng& rng) {
   return values;
 }
 
+// A product of random shape, layout and epilogue, edge sizes preferred.
+struct RandomGemm {
+  explicit RandomGemm(Rng& rng) {
+    const auto pick = [&rng](std::initializer_list<int> sizes) {
+      return *(sizes.begin() + rng.Index(static_cast<std::int64_t>(sizes.size())));
+    };
+    g.m = pick({1, 2, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 48, 64, 70, 130});
+    g.n = pick({1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25});
+    g.k = pick({1, 2, 7, 8, 9, 16, 31, 100, 256, 257, 300});
+    a = RandomVector(std::size_t(g.m + 1) * (g.k + 1), rng);
+    b = RandomVector(std::size_t(g.n + 1) * (g.k + 1), rng);
+    start = RandomVector(std::size_t(g.m + 1) * (g.n + 1), rng);
+    bias = RandomVector(g.m, rng);
+    gate = RandomVector(start.size(), rng);
+    a_transposed = rng.Bernoulli(0.5);
+    b_transposed = rng.Bernoulli(0.5);
+    c_transposed = rng.Bernoulli(0.2);
+    g.a_row = a_transposed ? g.k + 1 : 1;
+    g.a_col = a_transposed ? 1 : g.m + 1;
+    g.b_row = b_transposed ? g.n + 1 : 1;
+    g.b_col = b_transposed ? 1 : g.k + 1;
+    g.c_row = c_transposed ? g.n + 1 : 1;
+    g.c_col = c_transposed ? 1 : g.m + 1;
+    g.accumulate = rng.Bernoulli(0.2);
+    if (!g.accumulate && rng.Bernoulli(0.5)) g.bias = bias.data();
+    wants_sums = rng.Bernoulli(0.4);
+    g.epilogue = static_cast<Epilogue>(rng.Index(3));
+    g.a = a.data();
+    g.b = b.data();
+    g.gate = gate.data();
+  }
+
+  void Run(const Kernels& kernels) {
+    c = start;
+    sums.assign(static_cast<std::size_t>(g.m), 1e9F);
+    g.c = c.data();
+    g.row_sum = wants_sums ? sums.data() : nullptr;
+    kernels.gemm(g);
+  }
+
+  GemmArgs g;
+  bool a_transposed = false, b_transposed = false, c_transposed = false, wants_sums = false;
+  std::vector<float> a, b, start, bias, gate;
+  std::vector<float> c, sums;  // of the last run
+};
+
 // Every combination of layouts, epilogues and edge sizes, against sums in double.
 TEST(KernelsTest, GemmMatchesTheDefinition) {
   Rng rng(1, "gemm");
-  const auto pick = [&rng](std::initializer_list<int> sizes) {
-    return *(sizes.begin() + rng.Index(static_cast<std::int64_t>(sizes.size())));
-  };
   for (const Kernels* kernels : AllKernels()) {
     for (int round = 0; round < 400; ++round) {
-      GemmArgs g;
-      g.m = pick({1, 2, 4, 5, 8, 9, 15, 16, 17, 33, 64, 70});
-      g.n = pick({1, 2, 3, 4, 5, 6, 7, 12, 13, 25});
-      g.k = pick({1, 2, 7, 8, 9, 16, 31, 100, 256, 257, 300});
-      const std::vector<float> a = RandomVector(std::size_t(g.m + 1) * (g.k + 1), rng);
-      const std::vector<float> b = RandomVector(std::size_t(g.n + 1) * (g.k + 1), rng);
-      const std::vector<float> start = RandomVector(std::size_t(g.m + 1) * (g.n + 1), rng);
-      const std::vector<float> bias = RandomVector(g.m, rng);
-      const std::vector<float> gate = RandomVector(start.size(), rng);
-      std::vector<float> c = start;
-      std::vector<float> sums(g.m, 1e9F);
-      g.a = a.data();
-      g.b = b.data();
-      g.c = c.data();
-      const bool a_transposed = rng.Bernoulli(0.5);
-      const bool b_transposed = rng.Bernoulli(0.5);
-      const bool c_transposed = rng.Bernoulli(0.2);
-      g.a_row = a_transposed ? g.k + 1 : 1;
-      g.a_col = a_transposed ? 1 : g.m + 1;
-      g.b_row = b_transposed ? g.n + 1 : 1;
-      g.b_col = b_transposed ? 1 : g.k + 1;
-      g.c_row = c_transposed ? g.n + 1 : 1;
-      g.c_col = c_transposed ? 1 : g.m + 1;
-      g.accumulate = rng.Bernoulli(0.2);
-      if (!g.accumulate && rng.Bernoulli(0.5)) g.bias = bias.data();
-      if (rng.Bernoulli(0.4)) g.row_sum = sums.data();
-      g.epilogue = static_cast<Epilogue>(rng.Index(3));
-      g.gate = gate.data();
-      kernels->gemm(g);
+      RandomGemm product(rng);
+      product.Run(*kernels);
+      const GemmArgs& g = product.g;
+      const std::vector<float>& c = product.c;
+      const std::vector<float>& start = product.start;
 
       std::vector<bool> written(c.size());
       for (int i = 0; i < g.m; ++i) {
         double row_sum = 0.0;
         for (int p = 0; p < g.k; ++p) row_sum += g.a[i * g.a_row + p * g.a_col];
         if (g.row_sum != nullptr) {
-          ASSERT_NEAR(sums[i], row_sum, Tol(5e-5));
+          ASSERT_NEAR(product.sums[i], row_sum, Tol(5e-5));
         }
         for (int j = 0; j < g.n; ++j) {
           const auto at = static_cast<std::size_t>(i * g.c_row + j * g.c_col);
-          double sum = g.accumulate ? start[at] : g.bias == nullptr ? 0.0 : bias[i];
+          double sum = g.accumulate ? start[at] : g.bias == nullptr ? 0.0 : g.bias[i];
+          double largest = std::abs(sum);
           for (int p = 0; p < g.k; ++p) {
             sum += static_cast<double>(g.a[i * g.a_row + p * g.a_col]) *
                    g.b[p * g.b_row + j * g.b_col];
+            largest = std::max(largest, std::abs(sum));
           }
+          // k roundings of half an ulp at most, of either sign, each of a partial sum
+          const double bound = Tol(0x1p-22) * std::sqrt(g.k) * std::max(largest, 1.0);
           if (g.epilogue == Epilogue::kRelu) sum = std::max(sum, 0.0);
-          if (g.epilogue == Epilogue::kReluGate && !(gate[at] > 0.0F)) sum = 0.0;
-          ASSERT_NEAR(c[at], sum, Tol(5e-5))
+          if (g.epilogue == Epilogue::kReluGate && !(g.gate[at] > 0.0F)) sum = 0.0;
+          ASSERT_NEAR(c[at], sum, bound)
               << kernels->name << " " << g.m << " x " << g.n << " x " << g.k << " at " << i << ", "
-              << j << " layouts " << a_transposed << b_transposed << c_transposed;
+              << j << " layouts " << product.a_transposed << product.b_transposed
+              << product.c_transposed;
           written[at] = true;
         }
       }
@@ -145,9 +170,33 @@ TEST(KernelsTest, NotANumberIsNotHidden) {
   }
 }
 
+// So a run may move between processors that have AVX-512 and that do not.
+TEST(KernelsTest, Avx512GivesTheBitsOfAvx2) {
+  if (Avx512Kernels() == nullptr) GTEST_SKIP() << "no AVX-512 here";
+  Rng rng(3, "gemm");
+  for (int round = 0; round < 2000; ++round) {
+    RandomGemm product(rng);
+    product.Run(*Avx2Kernels());
+    const std::vector<float> c = product.c;
+    const std::vector<float> sums = product.sums;
+    product.Run(*Avx512Kernels());
+    ASSERT_EQ(product.c, c) << product.g.m << " x " << product.g.n << " x " << product.g.k;
+    ASSERT_EQ(product.sums, sums);
+  }
+  const std::vector<float> x = RandomVector(1003, rng);
+  EXPECT_EQ(Avx512Kernels()->sum_of_squares(x.data(), x.size()),
+            Avx2Kernels()->sum_of_squares(x.data(), x.size()));
+  for (const Activation f : {Activation::kTanh, Activation::kElu, Activation::kSilu}) {
+    std::vector<float> h[2] = {x, x};
+    Avx2Kernels()->activate(f, x.data(), h[0].data(), x.size());
+    Avx512Kernels()->activate(f, x.data(), h[1].data(), x.size());
+    EXPECT_EQ(h[0], h[1]);
+  }
+}
+
 TEST(KernelsTest, InstructionSetsAgree) {
   if (Avx2Kernels() == nullptr) GTEST_SKIP() << "no AVX2 here";
-  EXPECT_EQ(&ActiveKernels(), Avx2Kernels());
+  EXPECT_EQ(&ActiveKernels(), AllKernels().back());
   Rng rng(2, "kernels");
   const std::vector<float> x = RandomVector(1003, rng);
   for (const Activation f : {Activation::kIdentity, Activation::kRelu, Activation::kTanh,

@@ -1,6 +1,6 @@
 // A SIMD vector of floats, as wide as the file is compiled for, and its elementary functions.
-// Included by the two kernel files only; all names are local to the file, because each compiles
-// them for another processor.
+// Included by the kernel files only; all names are local to the file, because each compiles them
+// for another processor.
 #ifndef MSRL_NN_VEC_H_
 #define MSRL_NN_VEC_H_
 
@@ -46,6 +46,40 @@ inline Vec Fma(Vec a, Vec b, Vec c) {
   return a * b + c;
 #endif
 }
+
+// What matrix products are summed in: wider where the processor can. A lane is an element of the
+// product, so the width changes no bit of it; all other kernels keep to Vec, whose width does.
+#if defined(__AVX512F__)
+constexpr int kWideLanes = 16;
+typedef float Wide __attribute__((vector_size(4 * kWideLanes)));
+
+inline Wide WideLoad(const float* p) { return _mm512_loadu_ps(p); }
+inline void WideStore(float* p, Wide v) { _mm512_storeu_ps(p, v); }
+inline __mmask16 FirstLanes(int count) { return static_cast<__mmask16>((1U << count) - 1U); }
+inline Wide WideLoadFirst(const float* p, int count) {
+  return _mm512_maskz_loadu_ps(FirstLanes(count), p);
+}
+inline void WideStoreFirst(float* p, Wide v, int count) {
+  _mm512_mask_storeu_ps(p, FirstLanes(count), v);
+}
+inline Wide WideSplat(float x) { return _mm512_set1_ps(x); }
+inline Wide WideFma(Wide a, Wide b, Wide c) { return _mm512_fmadd_ps(a, b, c); }
+// x where gate > 0, else 0
+inline Wide WideGate(Wide gate, Wide x) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(gate, Wide{}, _CMP_GT_OQ), x);
+}
+#else
+constexpr int kWideLanes = kLanes;
+typedef Vec Wide;
+
+inline Wide WideLoad(const float* p) { return Load(p); }
+inline void WideStore(float* p, Wide v) { Store(p, v); }
+inline Wide WideLoadFirst(const float* p, int count) { return LoadFirst(p, count); }
+inline void WideStoreFirst(float* p, Wide v, int count) { StoreFirst(p, v, count); }
+inline Wide WideSplat(float x) { return Splat(x); }
+inline Wide WideFma(Wide a, Wide b, Wide c) { return Fma(a, b, c); }
+inline Wide WideGate(Wide gate, Wide x) { return gate > 0.0F ? x : Wide{}; }
+#endif
 
 inline Vec Sqrt(Vec x) {
 #if defined(__AVX2__) && defined(__FMA__)
