@@ -124,6 +124,25 @@ TEST(SquashedGaussianTest, LogProbAndGradients) {
   }
 }
 
+TEST(SquashedGaussianTest, GoldenNumbers) {
+  // u = 0.5 of a standard normal: log N(u) - log(1 - tanh^2 u)
+  SquashedGaussian standard(1, 1);
+  Eigen::MatrixXf action(1, 1);
+  float log_prob = 0.0F;
+  standard.Sample(Eigen::Vector2f(0.0F, 0.0F), Eigen::Matrix<float, 1, 1>(0.5F), action,
+                  std::span(&log_prob, 1));
+  EXPECT_NEAR(log_prob, -0.803710, Tol(1e-6));
+  EXPECT_NEAR(action(0, 0), std::tanh(0.5), Tol(1e-6));
+
+  // the standard deviation where the head says 0, between the usual bounds of SAC and of TD-MPC2
+  for (const auto& [low, sigma] : {std::pair(-5.0, 0.22313), std::pair(-10.0, 0.018316)}) {
+    SquashedGaussian policy(1, 1, {.kind = LogStdKind::kTanh, .low = low, .high = 2.0});
+    policy.Sample(Eigen::Vector2f(0.0F, 0.0F), Eigen::Matrix<float, 1, 1>(1.0F), action,
+                  std::span(&log_prob, 1));
+    EXPECT_NEAR(std::atanh(action(0, 0)), sigma, Tol(1e-5));
+  }
+}
+
 TEST(SquashedGaussianTest, SaturatedActionsStayFinite) {
   SquashedGaussian policy(1, 2);
   Eigen::MatrixXf head(2, 2);
