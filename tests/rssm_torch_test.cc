@@ -19,15 +19,10 @@ using torch::Tensor;
 
 constexpr int kBatch = 5;
 constexpr int kSteps = 3;
-const RssmSizes kSizes{.observation = 6,
-                       .action = 2,
-                       .deter = 12,
-                       .blocks = 3,
-                       .stoch = 4,
-                       .classes = 5,
-                       .hidden = 7,
-                       .units = 9,
-                       .layers = 2};
+const RssmSizes kSizes{
+    {.deter = 12, .blocks = 3, .stoch = 4, .classes = 5, .hidden = 7, .units = 9, .layers = 2},
+    /*observation=*/6,
+    /*action=*/2};
 
 class TorchRssm {
  public:

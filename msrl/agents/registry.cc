@@ -5,6 +5,7 @@
 #include "msrl/agents/dbc/dbc.h"
 #include "msrl/agents/dqn/dqn.h"
 #include "msrl/agents/dreamer/dreamer.h"
+#include "msrl/agents/dreamer/pretrained_world.h"
 #include "msrl/agents/fixed/fixed.h"
 #include "msrl/agents/host/host.h"
 #include "msrl/agents/mbpo/mbpo.h"
@@ -127,13 +128,14 @@ const AgentRegistry& BuiltinAgents() {
                   "batch_size=8", "replay_size=120", "random_steps=40", "first_updates=5",
                   "update_every=1", "plan_samples=16", "plan_policy_samples=4", "plan_elites=4",
                   "plan_iterations=2"})),
-      MakeAgentEntry<Dreamer, DreamerConfig>(
-          "dreamer",
-          "DreamerV3: an actor that learns in the imagination of a recurrent world model",
-          /*discrete=*/true, /*continuous=*/true,
-          {"deter=16", "blocks=2", "stoch=3", "classes=4", "hidden=12", "units=16", "layers=1",
-           "sequences=3", "sequence_length=6", "start_steps=3", "horizon=3", "replay_size=120",
-           "random_steps=40", "first_updates=2", "train_ratio=6"}),
+      Taking(kWorldModelKind, SettingsForWorld,
+             MakeAgentEntry<Dreamer, DreamerConfig>(
+                 "dreamer",
+                 "DreamerV3: an actor that learns in the imagination of a recurrent world model",
+                 /*discrete=*/true, /*continuous=*/true,
+                 {"deter=16", "blocks=2", "stoch=3", "classes=4", "hidden=12", "units=16",
+                  "layers=1", "sequences=3", "sequence_length=6", "start_steps=3", "horizon=3",
+                  "replay_size=120", "random_steps=40", "first_updates=2", "train_ratio=6"})),
       HostEntry<Uvfa>("uvfa", "A value of state and goal from the sources, in the slots of SAC",
                       {"stream_width=16", "stream_features=8"}),
       HostEntry<Traj2ValueRnn>(

@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/common/slot_view.h"
+#include "msrl/agents/dreamer/pretrained_world.h"
 #include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
@@ -27,18 +29,13 @@ enum Metric : std::size_t {
   kEntropy
 };
 
-constexpr int kBins = 255;
-constexpr double kBinLimit = 20.0;
 constexpr double kScaleRate = 0.01;
 constexpr float kLeastDeviation = 0.1F;
 constexpr float kMostDeviation = 1.0F;
 
 const DreamerConfig& Checked(const DreamerConfig& config) {
   RequireInRange(config);
-  if (config.deter % config.blocks != 0) {
-    throw UserError(
-        StrCat("setting 'blocks' must divide 'deter', got ", config.blocks, " and ", config.deter));
-  }
+  RequireConsistent(config);
   if (config.start_steps > config.sequence_length) {
     throw UserError(StrCat("setting 'start_steps' must be at most 'sequence_length', got ",
                            config.start_steps, " and ", config.sequence_length));
@@ -50,16 +47,14 @@ const DreamerConfig& Checked(const DreamerConfig& config) {
   return config;
 }
 
-RssmSizes SizesFor(const EnvSpec& spec, const DreamerConfig& config) {
-  return {.observation = spec.observation_size,
-          .action = spec.action.size,
-          .deter = config.deter,
-          .blocks = config.blocks,
-          .stoch = config.stoch,
-          .classes = config.classes,
-          .hidden = config.hidden,
-          .units = config.units,
-          .layers = config.layers};
+WorldModelSpec SpecFor(const EnvSpec& spec, const DreamerConfig& config) {
+  if (!config.aligned) {
+    return {.sizes = {config, spec.observation_size, spec.action.size}, .slots = {}};
+  }
+  WorldModelSpec world = SlotWorldSpec(config);
+  world.native = spec.observation_size;
+  world.slots = SlotsOf(spec);
+  return world;
 }
 
 // What is kept of a state: h, and the index of every category of z.
@@ -67,7 +62,7 @@ int LatentSize(const DreamerConfig& config) { return config.deter + config.stoch
 
 ReplayConfig MakeReplayConfig(const EnvSpec& spec, const DreamerConfig& config) {
   return {.capacity = config.replay_size,
-          .observation_size = spec.observation_size,
+          .observation_size = SeenSize(spec, config.aligned),
           .action_size = spec.action.kind == ActionKind::kDiscrete ? 1 : spec.action.size,
           .feature_size = LatentSize(config)};
 }
@@ -139,26 +134,28 @@ void ReturnScale::Visit(const Archive& state) {
   state.Double("high", high_);
 }
 
-DreamerNetworks::DreamerNetworks(const RssmSizes& sizes, const DreamerConfig& config,
-                                 int policy_outputs, Parameters& model, Parameters& critic_buffer,
-                                 Rng rng)
-    : rssm(model, sizes, rng) {
-  const auto add = [&](Parameters& parameters, const std::string& name, int layers, int output,
+std::vector<std::string> SettingsForWorld(const ArtefactHeader& header) {
+  std::vector<std::string> settings{"aligned=true"};
+  for (const auto& [key, text] : header.shape) settings.push_back(StrCat(key, "=", text));
+  return settings;
+}
+
+DreamerNetworks::DreamerNetworks(const WorldModelSpec& spec, int policy_outputs,
+                                 Parameters& world_buffer, Parameters& model,
+                                 Parameters& critic_buffer, Rng rng)
+    : world(spec, world_buffer, model, rng) {
+  const auto add = [&](Parameters& parameters, const std::string& name, int output,
                        double output_scale) {
     return AddDenseNet(parameters, name,
-                       {.input = sizes.features(),
-                        .layers = layers,
-                        .width = config.units,
+                       {.input = spec.sizes.features(),
+                        .layers = spec.sizes.layers,
+                        .width = spec.sizes.units,
                         .output = output,
                         .output_scale = output_scale},
                        rng);
   };
-  decoder = add(model, "decoder", config.layers, sizes.observation, 1.0);
-  // zero: nothing is expected before anything is known
-  reward = add(model, "reward", 1, kBins, 0.0);
-  continues = add(model, "continue", 1, 1, 1.0);
-  actor = add(model, "actor", config.layers, policy_outputs, 0.01);
-  critic = add(critic_buffer, "critic", config.layers, kBins, 0.0);
+  actor = add(model, "actor", policy_outputs, 0.01);
+  critic = add(critic_buffer, "critic", kDreamerBins, 0.0);
 }
 
 Dreamer::Dreamer(const EnvSpec& spec, const DreamerConfig& config, std::uint64_t seed)
@@ -167,17 +164,20 @@ Dreamer::Dreamer(const EnvSpec& spec, const DreamerConfig& config, std::uint64_t
       replay_(MakeReplayConfig(spec, config)),
       replay_rng_(seed, "replay"),
       noise_rng_(seed, "noise"),
+      facts_(ChannelFacts::Of(spec)),
       model_({.laprop = LaPropOptions{}}),
       critic_({.laprop = LaPropOptions{}, .target = true}),
-      nets_(SizesFor(spec, config), config, IsDiscrete() ? spec.action.size : 2 * spec.action.size,
-            model_, critic_, Rng(seed, "init")),
-      bins_(TwoHotBins::Symexp(kBins, kBinLimit)),
+      world_({.laprop = LaPropOptions{}}),
+      nets_(SpecFor(spec, config), IsDiscrete() ? spec.action.size : 2 * spec.action.size,
+            config.aligned ? world_ : model_, model_, critic_, Rng(seed, "init")),
       observation_statistics_(spec.observation_size),
       acting_{BuildActing(1), BuildActing(8), BuildActing(kMaxTurns)},
       learning_(BuildLearning()),
       batch_(MakeRecords()),
       latents_(LatentSize(config), config.sequences * config.sequence_length),
-      observation_(spec.observation_size),
+      observation_(SeenSize(spec, config.aligned)),
+      seen_(static_cast<std::size_t>(observation_.size())),
+      seen_after_(seen_.size()),
       returns_(static_cast<std::size_t>(learning_.target.columns)),
       sorted_returns_(returns_.size()),
       replay_continues_(static_cast<std::size_t>(learning_.replay_target.columns)),
@@ -189,7 +189,7 @@ Dreamer::Dreamer(const EnvSpec& spec, const DreamerConfig& config, std::uint64_t
                 "model/kl", "value/return", "value/scale", "policy/entropy"}) {}
 
 std::int64_t Dreamer::parameter_count() const {
-  return static_cast<std::int64_t>(model_.size() + critic_.size());
+  return static_cast<std::int64_t>(model_.size() + critic_.size() + world_.size());
 }
 
 RecordBatch Dreamer::MakeRecords() const {
@@ -239,22 +239,40 @@ Node Dreamer::Entropy(StaticGraph& g, const Policy& policy) const {
   return g.Affine(g.SumRows(g.Log(policy.deviation)), 1.0F, constant);
 }
 
+// ---- starting from a pretrained world model ----
+
+void Dreamer::Initialise(const Artefact& artefact) {
+  const std::unique_ptr<SlotWorld> source = ReadWorld(artefact);
+  if (!config_.aligned) {
+    throw UserError(StrCat("a world model over observations can't take ", artefact.source(),
+                           " over; set aligned=true"));
+  }
+  for (const auto& [key, own] : WorldHeader(config_, {}).shape) {
+    const std::string& wanted = artefact.header().Shape(key);
+    if (own == wanted) continue;
+    throw UserError(
+        StrCat(artefact.source(), ": '", key, "' is ", wanted, ", the agent's is ", own));
+  }
+  CopyTensors(source->world, world_, [](const NamedTensor&) { return true; });
+}
+
 // ---- acting ----
 
 Dreamer::Acting Dreamer::BuildActing(int turns) {
   constexpr auto kUse = ParameterUse::kFrozen;
-  const Rssm& rssm = nets_.rssm;
-  const RssmSizes& sizes = rssm.sizes();
+  const WorldModel& world = nets_.world;
+  const Rssm& rssm = world.rssm();
+  const RssmSizes& sizes = world.sizes();
   Acting a;
   StaticGraph& g = a.graph;
-  a.observation = g.Input(sizes.observation, turns);
+  a.observation = g.Input(world.spec().seen(), turns);
   a.h = g.Input(sizes.deter, turns);
   a.z = g.Input(sizes.latent(), turns);
-  a.action = g.Input(sizes.action, turns);
+  a.action = g.Input(world.spec().actuators(), turns);
   a.z_noise = g.Input(sizes.stoch, turns);
   a.noise = NoiseInput(g, turns);
-  a.next_h = rssm.Core(g, a.h, a.z, rssm.ActionInput(g, a.action, kUse), kUse);
-  const Node tokens = rssm.Tokens(g, g.Symlog(a.observation), kUse);
+  a.next_h = rssm.Core(g, a.h, a.z, world.ActionInput(g, a.action, kUse), kUse);
+  const Node tokens = world.Tokens(g, a.observation, kUse);
   const Node posterior = rssm.Posterior(g, a.next_h, tokens, kUse);
   const auto policy = [&](Node z) {
     return PolicyOf(g, Apply(g, g.ConcatRows({a.next_h, z}), nets_.actor, kUse));
@@ -281,10 +299,11 @@ void Dreamer::Belief::Visit(const Archive& state) {
   vector("h", h);
   vector("z", z);
   vector("action", action);
+  if (aligned) writer.Visit(state.Child("channels"));
 }
 
 std::unique_ptr<Carry> Dreamer::MakeCarry() const {
-  return std::make_unique<Belief>(nets_.rssm.sizes());
+  return std::make_unique<Belief>(nets_.world.spec(), facts_);
 }
 
 void Dreamer::EncodeAction(const Action& action, Eigen::Ref<Eigen::VectorXf> column) const {
@@ -298,12 +317,11 @@ void Dreamer::EncodeAction(const Action& action, Eigen::Ref<Eigen::VectorXf> col
   }
 }
 
-void Dreamer::See(const ConstMatrixRef& observations, MatrixRef out) const {
-  if (config_.normalize_observations) {
-    observation_statistics_.Normalize(observations, out);
-  } else {
-    out = observations;
-  }
+void Dreamer::Normalise(const ConstMatrixRef& seen, MatrixRef out) const {
+  const int own = config_.normalize_observations ? observation_statistics_.size() : 0;
+  // slots keep the scale that they have in all tasks
+  out.topRows(seen.rows() - own) = seen.topRows(seen.rows() - own);
+  if (own > 0) observation_statistics_.Normalize(seen.bottomRows(own), out.bottomRows(own));
 }
 
 void Dreamer::ActInBatch(std::span<const Turn> turns, ActMode mode) {
@@ -316,13 +334,13 @@ void Dreamer::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const auto column = static_cast<Eigen::Index>(i);
     const Turn& turn = turns[i];
-    const auto& belief = CarryAs<Belief>(turn.carry);
+    auto& belief = CarryAs<Belief>(turn.carry);
     const auto fill = [&](Node node, void (*draw)(Rng&, std::span<float>)) {
       StridedMap input = g.input(node);
       draw(turn.rng, std::span(input.col(column).data(), static_cast<std::size_t>(node.rows)));
     };
-    CopyObservation(turn.situation.observation, observation_);
-    See(observation_, g.input(a.observation).col(column));
+    CopyObservation(See(turn.situation, config_.aligned, belief.writer, seen_), observation_);
+    Normalise(observation_, g.input(a.observation).col(column));
     g.input(a.h).col(column) = belief.h;
     g.input(a.z).col(column) = belief.z;
     g.input(a.action).col(column) = belief.action;
@@ -368,19 +386,24 @@ void Dreamer::Observe(const Experience& experience, Carry& carry) {
   }
   const auto reward = static_cast<float>(experience.scaled_reward);
   RequireFinite("reward", std::span(&reward, 1));
-  CopyObservation(experience.before.observation, observation_);
+  // the episode's writer has seen the state before; the next turn shows it the state after
+  ChannelWriter writer = belief.writer;
+  const EnvView before = See(experience.before, config_.aligned, writer, seen_);
+  const EnvView after = See(experience.after, config_.aligned, writer, seen_after_);
+  CopyObservation(before, observation_);
   RequireFinite("observation",
                 std::span(observation_.data(), static_cast<std::size_t>(observation_.size())));
-  if (config_.normalize_observations) observation_statistics_.Update(observation_);
+  if (config_.normalize_observations) {
+    observation_statistics_.Update(observation_.tail(observation_statistics_.size()));
+  }
   // what is inferred of the successor is known when it is acted in
   std::ranges::fill(latent_, 0.0F);
-  replay_.Add(
-      {.before = {.observation = AsSpan(experience.before.observation), .features = latent_},
-       .action = action_,
-       .reward = experience.scaled_reward,
-       .terminated = experience.terminated,
-       .truncated = experience.truncated,
-       .after = {.observation = AsSpan(experience.after.observation), .features = latent_}});
+  replay_.Add({.before = {.observation = AsSpan(before), .features = latent_},
+               .action = action_,
+               .reward = experience.scaled_reward,
+               .terminated = experience.terminated,
+               .truncated = experience.truncated,
+               .after = {.observation = AsSpan(after), .features = latent_}});
   Eigen::Map<Eigen::VectorXf> latent(latent_.data(), static_cast<Eigen::Index>(latent_.size()));
   latent.head(config_.deter) = belief.h;
   ToIndices(belief.z, config_.classes, latent.tail(config_.stoch));
@@ -390,72 +413,12 @@ void Dreamer::Observe(const Experience& experience, Carry& carry) {
 
 // ---- learning ----
 
-void Dreamer::AddWorldModel(Learning& l) {
-  constexpr auto kUse = ParameterUse::kTrained;
-  const Rssm& rssm = nets_.rssm;
-  const RssmSizes& sizes = rssm.sizes();
-  const int batch = config_.sequences;
-  const int columns = batch * config_.sequence_length;
-  StaticGraph& g = l.graph;
-  l.observation = g.Input(sizes.observation, columns);
-  l.action = g.Input(sizes.action, columns);  // that led here
-  l.keep = g.Input(1, columns);
-  l.h = g.Input(sizes.deter, batch);
-  l.z = g.Input(sizes.latent(), batch);
-  l.z_noise = g.Input(sizes.stoch, columns);
-  l.reward = g.Input(1, columns);
-  l.terminal = g.Input(1, columns);
-
-  // h_t = f(h_{t-1}, z_{t-1}, a_{t-1}),  z_t ~ q(. | h_t, o_t)
-  const Node o = g.Symlog(l.observation);
-  const Node tokens = rssm.Tokens(g, o, kUse);
-  const Node action_input = rssm.ActionInput(g, l.action, kUse);
-  std::vector<Node> h{l.h};
-  std::vector<Node> z{l.z};
-  std::vector<Node> posteriors;
-  for (int t = 0; t < config_.sequence_length; ++t) {
-    const auto now = [&](Node x) { return g.SliceColumns(x, t * batch, batch); };
-    const Node keep = now(l.keep);
-    h.push_back(rssm.Core(g, g.Multiply(h.back(), keep), g.Multiply(z.back(), keep),
-                          now(action_input), kUse));
-    posteriors.push_back(rssm.Posterior(g, h.back(), now(tokens), kUse));
-    z.push_back(g.SampleOneHot(posteriors.back(), now(l.z_noise), sizes.classes));
-  }
-  l.next_h = g.ConcatColumns(std::span(h).subspan(1));
-  l.next_z = g.ConcatColumns(std::span(z).subspan(1));
-  const Node features = g.ConcatRows({l.next_h, l.next_z});
-
-  // L_rec = sum_d (o^_d - symlog o_d)^2,  L_rew = CE(two-hot r),
-  // L_con = BCE((1 - terminal) gamma)
-  l.reconstruction_loss =
-      g.Mean(g.SumRows(g.Square(g.Subtract(Apply(g, features, nets_.decoder, kUse), o))));
-  l.reward_loss =
-      g.Mean(g.TwoHotCrossEntropy(Apply(g, features, nets_.reward, kUse), l.reward, bins_));
-  const Node logit = Apply(g, features, nets_.continues, kUse);
-  const auto gamma = static_cast<float>(config_.gamma);
-  const Node label = g.Affine(l.terminal, -gamma, gamma);
-  l.continue_loss = g.Mean(g.Subtract(g.Softplus(logit), g.Multiply(label, logit)));
-
-  // L_dyn = max(free, KL[sg q || p]),  L_rep = max(free, KL[q || sg p])
-  const Node q = g.ConcatColumns(posteriors);
-  const Node p = rssm.Prior(g, l.next_h, kUse);
-  const auto loss = [&](Node kl) {
-    return g.Mean(g.Clamp(kl, static_cast<float>(config_.free_nats), 1e30F));
-  };
-  const Node kl = Divergence(g, g.StopGradient(q), p);
-  l.kl = g.Mean(kl);
-  l.dynamics_loss = loss(kl);
-  l.representation_loss = loss(Divergence(g, q, g.StopGradient(p)));
-
-  const int starts = config_.start_steps * batch;
-  const auto last = [&](Node x) { return g.SliceColumns(x, columns - starts, starts); };
-  AddImagination(l, g.StopGradient(last(l.next_h)), g.StopGradient(last(l.next_z)), last(features));
-}
-
 void Dreamer::AddImagination(Learning& l, Node h, Node z, Node features) {
   constexpr auto kUse = ParameterUse::kFrozen;
-  const Rssm& rssm = nets_.rssm;
-  const RssmSizes& sizes = rssm.sizes();
+  const WorldModel& world = nets_.world;
+  const Rssm& rssm = world.rssm();
+  const RssmSizes& sizes = world.sizes();
+  const TwoHotBins& bins = world.bins();
   const int starts = h.columns;
   const int columns = starts * config_.horizon;
   StaticGraph& g = l.graph;
@@ -469,7 +432,7 @@ void Dreamer::AddImagination(Learning& l, Node h, Node z, Node features) {
     l.action_noise.push_back(NoiseInput(g, starts));
     actions.push_back(SampleOf(g, PolicyOf(g, heads.back()), l.action_noise.back()));
     const Node bounded = IsDiscrete() ? actions.back() : g.Clamp(actions.back(), -1.0F, 1.0F);
-    h = rssm.Core(g, h, z, rssm.ActionInput(g, bounded, kUse), kUse);
+    h = rssm.Core(g, h, z, world.ActionInput(g, bounded, kUse), kUse);
     l.imagined_z_noise.push_back(g.Input(sizes.stoch, starts));
     z = g.SampleOneHot(rssm.Prior(g, h, kUse), l.imagined_z_noise.back(), sizes.classes);
     states.push_back(g.ConcatRows({h, z}));
@@ -477,10 +440,10 @@ void Dreamer::AddImagination(Learning& l, Node h, Node z, Node features) {
   const Node all = g.ConcatColumns(states);
   const Node before = g.SliceColumns(all, 0, columns);      // t = 0, ..., horizon - 1
   const Node after = g.SliceColumns(all, starts, columns);  // t = 1, ..., horizon
-  l.imagined_reward = g.TwoHotMean(Apply(g, after, nets_.reward, kUse), bins_);
-  l.imagined_continue = g.Sigmoid(Apply(g, all, nets_.continues, kUse));
+  l.imagined_reward = g.TwoHotMean(world.Reward(g, after, kUse), bins);
+  l.imagined_continue = g.Sigmoid(world.Continue(g, all, kUse));
   const Node logits = Apply(g, all, nets_.critic, ParameterUse::kTrained);
-  l.value = g.TwoHotMean(g.StopGradient(logits), bins_);
+  l.value = g.TwoHotMean(g.StopGradient(logits), bins);
 
   // L_actor = -w_t (A_t log pi(a_t) + eta H(pi))
   l.advantage = g.Input(1, columns);
@@ -494,10 +457,10 @@ void Dreamer::AddImagination(Learning& l, Node h, Node z, Node features) {
   l.actor_loss = g.Scale(g.Mean(g.Multiply(l.weight, gain)), -1.0F);
 
   // L_critic = w_t (CE(two-hot R_t) + CE(two-hot v_slow_t))
-  const Node slow = g.TwoHotMean(Apply(g, before, nets_.critic, ParameterUse::kTarget), bins_);
+  const Node slow = g.TwoHotMean(Apply(g, before, nets_.critic, ParameterUse::kTarget), bins);
   const auto critic_loss = [&](Node of, Node weight, Node target, Node slow_value) {
     const Node both =
-        g.Add(g.TwoHotCrossEntropy(of, target, bins_), g.TwoHotCrossEntropy(of, slow_value, bins_));
+        g.Add(g.TwoHotCrossEntropy(of, target, bins), g.TwoHotCrossEntropy(of, slow_value, bins));
     return g.Mean(g.Multiply(weight, both));
   };
   l.target = g.Input(1, columns);
@@ -515,14 +478,17 @@ void Dreamer::AddImagination(Learning& l, Node h, Node z, Node features) {
 
 Dreamer::Learning Dreamer::BuildLearning() {
   Learning l;
-  AddWorldModel(l);
   StaticGraph& g = l.graph;
-  l.loss = g.Add(g.Add(l.reconstruction_loss, l.reward_loss), l.continue_loss);
+  nets_.world.AddPass(g, config_.sequences, config_.sequence_length, config_.gamma,
+                      config_.free_nats, l);
+  const int starts = config_.start_steps * config_.sequences;
+  const auto last = [&](Node x) { return g.SliceColumns(x, x.columns - starts, starts); };
+  AddImagination(l, g.StopGradient(last(l.next_h)), g.StopGradient(last(l.next_z)),
+                 last(l.features));
+  l.loss = WorldModel::Loss(g, l, config_);
   const auto add = [&](Node loss, double weight) {
     l.loss = g.Add(l.loss, g.Scale(loss, static_cast<float>(weight)));
   };
-  add(l.dynamics_loss, config_.dynamics_weight);
-  add(l.representation_loss, config_.representation_weight);
   add(l.actor_loss, 1.0);
   add(l.critic_loss, 1.0);
   add(l.replay_critic_loss, config_.replay_value_weight);
@@ -536,7 +502,7 @@ void Dreamer::FillInputs(const RecordBatch& batch) {
   const Eigen::Index sequences = batch.sequences();
   const Eigen::Index columns = sequences * config_.sequence_length;
   // record 0 is where to start from
-  See(batch.observation.rightCols(columns), g.input(l.observation));
+  Normalise(batch.observation.rightCols(columns), g.input(l.observation));
   g.input(l.reward) = batch.reward.tail(columns);
   g.input(l.terminal) = batch.terminal.tail(columns);
   g.input(l.keep) = 1.0F - batch.first.tail(columns).array();
@@ -656,14 +622,20 @@ void Dreamer::UpdateOn(const RecordBatch& batch, Eigen::MatrixXf& latents) {
 
   model_.ClearGradients();
   critic_.ClearGradients();
+  if (config_.aligned) world_.ClearGradients();
   g.Backward(l.loss);
   RequireFiniteGradients("model", model_.gradients());
   RequireFiniteGradients("critic", critic_.gradients());
+  if (config_.aligned) RequireFiniteGradients("world", world_.gradients());
   ++updates_;
   const double rate =
       config_.learning_rate * std::min(1.0, static_cast<double>(updates_) / config_.warm_up);
   model_.Step(rate);
   critic_.Step(rate, config_.slow_rate);
+  if (config_.aligned && !config_.frozen) {
+    const bool early = steps_ < 2 * config_.random_steps;
+    world_.Step(early ? config_.early_rate * rate : rate);
+  }
 
   latents.topRows(config_.deter) = g.value(l.next_h);
   for (Eigen::Index i = 0; i < latents.cols(); ++i) {
@@ -698,6 +670,7 @@ void Dreamer::Visit(const Archive& state) {
   state.Random("noise", noise_rng_);
   VisitParameters(state.Child("model"), model_);
   VisitParameters(state.Child("critic"), critic_);
+  if (config_.aligned) VisitParameters(state.Child("world"), world_);
   state.Packed("observation_statistics", observation_statistics_);
   scale_.Visit(state.Child("scale"));
   state.Int("steps", steps_);

@@ -4,10 +4,13 @@
 #define MSRL_AGENTS_DREAMER_DREAMER_H_
 
 #include <array>
+#include <string>
 #include <vector>
 
+#include "msrl/agents/common/aligned_channels.h"
 #include "msrl/agents/common/networks.h"
-#include "msrl/agents/dreamer/rssm.h"
+#include "msrl/agents/dreamer/world_model.h"
+#include "msrl/artefacts/artefact.h"
 #include "msrl/core/config.h"
 #include "msrl/memory/replay.h"
 #include "msrl/nn/running_normalizer.h"
@@ -17,15 +20,8 @@ namespace msrl {
 enum class DreamerPreset { kCompact, kReference };
 constexpr auto EnumNames(DreamerPreset /*type*/) { return Names("compact", "reference"); }
 
-struct DreamerConfig {
+struct DreamerConfig : WorldShape, WorldWeights {
   DreamerPreset preset = DreamerPreset::kCompact;
-  int deter = 128;
-  int blocks = 4;
-  int stoch = 8;
-  int classes = 8;
-  int hidden = 96;
-  int units = 128;
-  int layers = 2;
   int sequences = 8;
   int sequence_length = 32;
   int start_steps = 16;
@@ -40,11 +36,11 @@ struct DreamerConfig {
   double gamma = 0.99;
   double lambda = 0.95;
   double entropy_weight = 3e-4;
-  double free_nats = 1.0;
-  double dynamics_weight = 1.0;
-  double representation_weight = 0.1;
   double replay_value_weight = 0.3;
   double slow_rate = 0.02;
+  bool aligned = false;
+  double early_rate = 0.3;
+  bool frozen = false;
 
   static DreamerConfig Of(DreamerPreset preset);
 
@@ -53,16 +49,7 @@ struct DreamerConfig {
     const DreamerPreset before = preset;
     visit("preset", preset, "sizes and schedule that the other settings start from");
     if (preset != before) *this = Of(preset);
-    visit("deter", deter, "size of the deterministic state h; a multiple of blocks",
-          Between(1, kMaxHiddenWidth));
-    visit("blocks", blocks, "blocks of the recurrent weights", Between(1, 64));
-    visit("stoch", stoch, "categorical variables of the stochastic state z", Between(1, 256));
-    visit("classes", classes, "categories of each", Between(2, 256));
-    visit("hidden", hidden, "width inside the recurrent model", Between(1, kMaxHiddenWidth));
-    visit("units", units, "width of encoder, decoder, heads, actor and critic",
-          Between(1, kMaxHiddenWidth));
-    visit("layers", layers, "layers of encoder, decoder, actor and critic",
-          Between(1, kMaxHiddenLayers));
+    WorldShape::Fields(visit);
     visit("sequences", sequences, "sequences per update", Positive());
     visit("sequence_length", sequence_length, "steps of each", AtLeast(2));
     visit("start_steps", start_steps, "last steps of each from which it imagines", AtLeast(2));
@@ -78,15 +65,15 @@ struct DreamerConfig {
     visit("gamma", gamma, "discount", Between(0, 1).OpenAbove());
     visit("lambda", lambda, "decay of the returns' mixture", Between(0, 1));
     visit("entropy_weight", entropy_weight, "weight of the policy's entropy", NotNegative());
-    visit("free_nats", free_nats, "KL divergence that costs nothing", NotNegative());
-    visit("dynamics_weight", dynamics_weight, "weight of the KL that trains the prior",
-          NotNegative());
-    visit("representation_weight", representation_weight,
-          "weight of the KL that trains the posterior", NotNegative());
+    WorldWeights::Fields(visit);
     visit("replay_value_weight", replay_value_weight, "weight of the critic's loss on real rewards",
           NotNegative());
     visit("slow_rate", slow_rate, "share of the critic in its slow copy at every update",
           Between(0, 1).OpenBelow());
+    visit("aligned", aligned, "the world model is over what all tasks share, as a pretrained one");
+    visit("early_rate", early_rate,
+          "step size of such a model in the first 2 random_steps steps, as a share", NotNegative());
+    visit("frozen", frozen, "such a model stays as it is");
   }
 };
 
@@ -110,15 +97,18 @@ class ReturnScale {
   double high_ = 0.0;
 };
 
-// All networks but the slow critic. Tensors are in two buffers: `model`, and `critic` with a slowly
-// following target.
+// All networks but the slow critic. Tensors of the actor are with the world model's heads, those of
+// the critic in a buffer with a slowly following target.
 struct DreamerNetworks {
-  DreamerNetworks(const RssmSizes& sizes, const DreamerConfig& config, int policy_outputs,
+  DreamerNetworks(const WorldModelSpec& spec, int policy_outputs, Parameters& world_buffer,
                   Parameters& model, Parameters& critic_buffer, Rng rng);
 
-  Rssm rssm;
-  DenseNet decoder, reward, continues, actor, critic;
+  WorldModel world;
+  DenseNet actor, critic;
 };
+
+// What the agent must be set to, to hold such a world model.
+std::vector<std::string> SettingsForWorld(const ArtefactHeader& header);
 
 class Dreamer : public Agent {
  public:
@@ -129,6 +119,8 @@ class Dreamer : public Agent {
   std::unique_ptr<Carry> MakeCarry() const override;
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
+  // Takes the world model over, but for its rewards: encoder, recurrent model, decoder, continue.
+  void Initialise(const Artefact& artefact) override;
   FeedForwardPolicy ExportPolicy() const override;
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
@@ -138,22 +130,28 @@ class Dreamer : public Agent {
   void UpdateOn(const RecordBatch& batch, Eigen::MatrixXf& latents);
   RecordBatch MakeRecords() const;
 
-  // World model, heads and actor; the critic.
+  // World model, heads and actor; the critic. With `aligned`, what a pretrained model hands over is
+  // in `world` and no part of `model`.
   Parameters& model() { return model_; }
+  Parameters& world() { return world_; }
   Parameters& critic() { return critic_; }
 
  private:
-  // What is remembered of an episode: the state of the world as inferred, and the last action as
-  // the world model takes it.
+  // What is remembered of an episode: the state of the world as inferred, the last action as the
+  // world model takes it, and which of the slots that all tasks share are alive.
   struct Belief : Carry {
-    explicit Belief(const RssmSizes& sizes)
-        : h(Eigen::VectorXf::Zero(sizes.deter)),
-          z(Eigen::VectorXf::Zero(sizes.latent())),
-          action(Eigen::VectorXf::Zero(sizes.action)) {}
+    Belief(const WorldModelSpec& spec, const ChannelFacts& facts)
+        : h(Eigen::VectorXf::Zero(spec.sizes.deter)),
+          z(Eigen::VectorXf::Zero(spec.sizes.latent())),
+          action(Eigen::VectorXf::Zero(spec.actuators())),
+          aligned(spec.aligned),
+          writer(facts) {}
     void Begin() override;
     void Visit(const Archive& state) override;
 
     Eigen::VectorXf h, z, action;
+    bool aligned;
+    ChannelWriter writer;
   };
 
   // An observation and an action for some episodes at once.
@@ -169,16 +167,13 @@ class Dreamer : public Agent {
   };
 
   // Everything of an update; columns time by time.
-  struct Learning {
+  struct Learning : WorldPass {
     StaticGraph graph;
     // inputs
-    Node observation, action, keep, h, z, reward, terminal, z_noise;
     std::vector<Node> imagined_z_noise, action_noise;
     Node advantage, weight, target, replay_weight, replay_target;
     // results
-    Node next_h, next_z;
     Node imagined_reward, imagined_continue, value;
-    Node reconstruction_loss, reward_loss, continue_loss, dynamics_loss, representation_loss, kl;
     Node actor_loss, critic_loss, replay_critic_loss, entropy, loss;
   };
 
@@ -196,12 +191,11 @@ class Dreamer : public Agent {
 
   Acting BuildActing(int turns);
   Learning BuildLearning();
-  void AddWorldModel(Learning& l);
   void AddImagination(Learning& l, Node h, Node z, Node features);
 
   void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
-  // What the networks see of observations.
-  void See(const ConstMatrixRef& observations, MatrixRef out) const;
+  // What the networks are given of what is seen: observations normalised.
+  void Normalise(const ConstMatrixRef& seen, MatrixRef out) const;
   void FillInputs(const RecordBatch& batch);
   void FillTargets(const RecordBatch& batch);
   void EncodeAction(const Action& action, Eigen::Ref<Eigen::VectorXf> column) const;
@@ -212,9 +206,9 @@ class Dreamer : public Agent {
   Replay replay_;
   Rng replay_rng_, noise_rng_;
 
-  Parameters model_, critic_;
+  ChannelFacts facts_;
+  Parameters model_, critic_, world_;
   DreamerNetworks nets_;
-  TwoHotBins bins_;
   RunningNormalizer observation_statistics_;
   ReturnScale scale_;
   std::int64_t steps_ = 0;
@@ -227,6 +221,7 @@ class Dreamer : public Agent {
   RecordBatch batch_;
   Eigen::MatrixXf latents_;
   Eigen::VectorXf observation_;
+  std::vector<double> seen_, seen_after_;
   std::vector<float> returns_, sorted_returns_, replay_continues_, replay_returns_;
   std::vector<float> action_, latent_;
   MetricMeans metrics_;

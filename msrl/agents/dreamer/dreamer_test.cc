@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "msrl/agents/common/aligned_channels.h"
 #include "msrl/nn/random.h"
 #include "msrl/testing/agent_update.h"
 
@@ -51,10 +52,36 @@ DreamerConfig SmallConfig() {
 
 // ---- the networks in double, from their tensors ----
 
+using Tensors = std::vector<NamedTensor>;
+
+// Tensors of several buffers, as if they were one after another.
+Tensors TensorsOf(std::initializer_list<const Parameters*> parts) {
+  Tensors tensors;
+  std::size_t before = 0;
+  for (const Parameters* part : parts) {
+    for (NamedTensor tensor : part->tensors()) {
+      tensor.offset += before;
+      tensors.push_back(tensor);
+    }
+    before += part->size();
+  }
+  return tensors;
+}
+Doubles Joined(std::span<const float> first, std::span<const float> second) {
+  Doubles values = AsDoubles(first);
+  const Doubles more = AsDoubles(second);
+  values.insert(values.end(), more.begin(), more.end());
+  return values;
+}
+// World model and heads of an agent; without `aligned` the first is empty.
+Tensors ModelTensors(Dreamer& agent) { return TensorsOf({&agent.world(), &agent.model()}); }
+Doubles ModelValues(Dreamer& agent) {
+  return Joined(agent.world().values(), agent.model().values());
+}
+
 class Weights {
  public:
-  Weights(const Parameters& parameters, const Doubles& values)
-      : tensors_(parameters.tensors()), values_(values) {}
+  Weights(const Tensors& tensors, const Doubles& values) : tensors_(tensors), values_(values) {}
   bool Has(const std::string& name) const { return Find(name) != nullptr; }
   Eigen::Map<const Matrix> operator()(const std::string& name) const {
     const NamedTensor& t = *Find(name);
@@ -66,7 +93,7 @@ class Weights {
     const auto found = std::ranges::find(tensors_, name, &NamedTensor::name);
     return found == tensors_.end() ? nullptr : &*found;
   }
-  const std::vector<NamedTensor>& tensors_;
+  const Tensors& tensors_;
   const Doubles& values_;
 };
 
@@ -87,11 +114,15 @@ Vector DenseOf(const Weights& w, const std::string& name, const Vector& x) {
   return NormSilu(LinearOf(w, name, x), w(name + ".norm.weight"));
 }
 
-Vector NetOf(const Weights& w, const std::string& name, Vector x) {
+Vector HiddenOf(const Weights& w, const std::string& name, Vector x) {
   for (int i = 0; w.Has(StrCat(name, ".", i, ".weight")); ++i) {
     x = DenseOf(w, StrCat(name, ".", i), x);
   }
-  return LinearOf(w, name + ".output", x);
+  return x;
+}
+
+Vector NetOf(const Weights& w, const std::string& name, const Vector& x) {
+  return LinearOf(w, name + ".output", HiddenOf(w, name, x));
 }
 
 Vector Softmax(const Vector& x) {
@@ -113,6 +144,17 @@ Vector Stack(const Vector& a, const Vector& b) {
   Vector both(a.size() + b.size());
   both << a, b;
   return both;
+}
+
+// What a model over slots is given of an action: its code, and the bits of what there is.
+Vector CodeOf(const Vector& a, const std::vector<int>& entries) {
+  Vector code = Vector::Zero(kActionChannels);
+  for (Index i = 0; i < a.size(); ++i) {
+    const Index entry = entries.empty() ? i : entries[static_cast<std::size_t>(i)];
+    code[entry] = a[i];
+    code[kActionCodeSize + entry] = 1.0;
+  }
+  return code;
 }
 
 Vector CoreOf(const Weights& w, const Vector& h, const Vector& z, const Vector& a) {
@@ -140,10 +182,11 @@ Vector CoreOf(const Weights& w, const Vector& h, const Vector& z, const Vector& 
 }
 
 Vector PosteriorOf(const Weights& w, const Vector& h, const Vector& o, Index classes) {
-  Vector x = o.unaryExpr(&SymlogOf);
-  for (int i = 0; w.Has(StrCat("encoder.", i, ".weight")); ++i) {
-    x = DenseOf(w, StrCat("encoder.", i), x);
-  }
+  // an observation of the task's own is below the slots
+  const bool own = w.Has("native.0.weight");
+  const Vector seen = o.unaryExpr(&SymlogOf);
+  Vector x = HiddenOf(w, "encoder", seen.head(own ? kStateChannels : o.size()));
+  if (own) x += NetOf(w, "native", seen.tail(o.size() - kStateChannels));
   x = DenseOf(w, "posterior.0", Stack(h, x));
   return Mixed(LinearOf(w, "posterior.output", x), classes);
 }
@@ -224,12 +267,13 @@ Choice PolicyOf(const Vector& head, bool discrete, const Eigen::MatrixXf* noise,
 
 class PlainUpdate {
  public:
-  PlainUpdate(Dreamer& agent, const DreamerConfig& config, bool discrete, RecordBatch batch)
+  PlainUpdate(Dreamer& agent, const EnvSpec& spec, const DreamerConfig& config, RecordBatch batch)
       : config_(config),
-        discrete_(discrete),
+        discrete_(spec.action.kind == ActionKind::kDiscrete),
+        entries_(spec.action_code),
         batch_(std::move(batch)),
-        model_(agent.model()),
-        critic_(agent.critic()),
+        model_(ModelTensors(agent)),
+        critic_(TensorsOf({&agent.critic()})),
         slow_(AsDoubles(agent.critic().target())) {}
 
   // Draws as the agent does, and fixes all that has no gradient.
@@ -275,7 +319,7 @@ class PlainUpdate {
         const auto column = static_cast<Index>(i);
         const Vector head = NetOf(w, "actor", Stack(h[i], z[i]));
         actions_.push_back(PolicyOf(head, discrete_, &noise, column, {}).action);
-        h[i] = CoreOf(w, h[i], z[i], actions_.back().cwiseMax(-1.0).cwiseMin(1.0));
+        h[i] = CoreOf(w, h[i], z[i], Taken(actions_.back().cwiseMax(-1.0).cwiseMin(1.0)));
         z[i] = DrawOf(PriorOf(w, h[i], config_.classes), next_noise, column, config_.classes);
       }
       for (std::size_t i = 0; i < h.size(); ++i) see(i);
@@ -328,8 +372,8 @@ class PlainUpdate {
     for (std::size_t i = 0; i < h_.size(); ++i) {
       const Vector f = Stack(h_[i], z_[i]);
       const auto column = static_cast<Index>(i + first);
-      const Vector o = batch_.observation.col(column).cast<double>().unaryExpr(&SymlogOf);
-      parts["loss/reconstruction"] += (NetOf(w, "decoder", f) - o).squaredNorm() / columns;
+      const Vector o = batch_.observation.col(column).cast<double>();
+      parts["loss/reconstruction"] += Reconstruction(w, f, o) / columns;
       parts["loss/reward"] += TwoHotLoss(NetOf(w, "reward", f), batch_.reward[column]) / columns;
       const double c = Sigmoid(NetOf(w, "continue", f)[0]);
       const double label = (1.0 - batch_.terminal[column]) * config_.gamma;
@@ -377,6 +421,21 @@ class PlainUpdate {
   const std::vector<Vector>& z() const { return z_; }
 
  private:
+  // An action as the world model takes it.
+  Vector Taken(const Vector& a) const { return config_.aligned ? CodeOf(a, entries_) : a; }
+
+  double Reconstruction(const Weights& w, const Vector& f, const Vector& o) const {
+    const Vector seen = o.unaryExpr(&SymlogOf);
+    const Vector told = NetOf(w, "decoder", f);
+    if (!config_.aligned) return (told - seen).squaredNorm();
+    double loss = 0.0;
+    for (Index i = 0; i < kGeometrySize; ++i) {
+      if (o[kGeometrySize + i] != 0.0) loss += std::pow(told[i] - seen[i], 2);
+    }
+    const Vector own = NetOf(w, "native_decoder", HiddenOf(w, "decoder", f));
+    return loss + (own - seen.tail(kObservation)).squaredNorm();
+  }
+
   // Of a state from which it imagines.
   double At(const Eigen::RowVectorXf& row, std::size_t start) const {
     return row[row.size() - config_.start_steps * config_.sequences + static_cast<Index>(start)];
@@ -416,7 +475,7 @@ class PlainUpdate {
         z.setZero();
         a.setZero();
       }
-      h_.push_back(CoreOf(w, h, z, a));
+      h_.push_back(CoreOf(w, h, z, Taken(a)));
       q_.push_back(
           PosteriorOf(w, h_.back(), batch_.observation.col(column).cast<double>(), classes));
       if (draws) {
@@ -430,9 +489,9 @@ class PlainUpdate {
 
   DreamerConfig config_;
   bool discrete_;
+  std::vector<int> entries_;  // of an action's dimensions in its code
   RecordBatch batch_;
-  const Parameters& model_;
-  const Parameters& critic_;
+  Tensors model_, critic_;
   Doubles slow_;
   double low_ = 0.0, high_ = 0.0;
   std::vector<Vector> h_, z_, q_;                  // of the last pass
@@ -449,6 +508,12 @@ RecordBatch RandomRecords(const Dreamer& agent, const DreamerConfig& config, boo
     for (float& v : matrix.reshaped()) v = static_cast<float>(rng.Normal());
   };
   fill(batch.observation);
+  if (config.aligned) {
+    // which slots are alive
+    for (float& v : batch.observation.middleRows(kGeometrySize, kGeometrySize).reshaped()) {
+      v = static_cast<float>(rng.Index(2));
+    }
+  }
   fill(batch.features);
   for (float& v : batch.features.bottomRows(config.stoch).reshaped()) {
     v = static_cast<float>(rng.Index(config.classes));
@@ -474,7 +539,8 @@ RecordBatch RandomRecords(const Dreamer& agent, const DreamerConfig& config, boo
 
 struct Case {
   bool discrete = false;
-  bool wide = false;  // returns so far apart that they are scaled
+  bool wide = false;     // returns so far apart that they are scaled
+  bool aligned = false;  // a world model over slots
 };
 
 class DreamerUpdateTest : public ::testing::TestWithParam<Case> {};
@@ -482,9 +548,11 @@ class DreamerUpdateTest : public ::testing::TestWithParam<Case> {};
 TEST_P(DreamerUpdateTest, IsThatOfTheFormulas) {
   const bool discrete = GetParam().discrete;
   const bool wide = GetParam().wide;
-  const DreamerConfig config = SmallConfig();
-  const EnvSpec spec =
+  DreamerConfig config = SmallConfig();
+  config.aligned = GetParam().aligned;
+  EnvSpec spec =
       SmallSpec(discrete ? ActionKind::kDiscrete : ActionKind::kContinuous, kActions, kObservation);
+  if (!discrete) spec.action_code = {4, 1};
   Dreamer agent(spec, config, 5);
   Rng rng(1, "weights");
   // heads that start at zero would teach nothing below them
@@ -499,15 +567,16 @@ TEST_P(DreamerUpdateTest, IsThatOfTheFormulas) {
       }
     }
   };
+  if (config.aligned) shake(agent.world(), agent.world().values());
   shake(agent.model(), agent.model().values());
   shake(agent.critic(), agent.critic().values());
   shake(agent.critic(), agent.critic().target());
 
   const RecordBatch batch = RandomRecords(agent, config, discrete, rng);
-  const Doubles model = AsDoubles(agent.model().values());
+  const Doubles model = ModelValues(agent);
   const Doubles critic = AsDoubles(agent.critic().values());
   const Doubles slow = AsDoubles(agent.critic().target());
-  PlainUpdate plain(agent, config, discrete, batch);
+  PlainUpdate plain(agent, spec, config, batch);
   Rng noise(5, "noise");
   plain.Draw(model, critic, noise);
   plain.Loss(model, critic);
@@ -537,9 +606,8 @@ TEST_P(DreamerUpdateTest, IsThatOfTheFormulas) {
   }
   EXPECT_NEAR(metrics["value/scale"], plain.scale, Tol(1e-4) * plain.scale);
 
-  const auto compare = [](const Parameters& parameters, const Doubles& got,
-                          const Doubles& expected) {
-    for (const NamedTensor& tensor : parameters.tensors()) {
+  const auto compare = [](const Tensors& tensors, const Doubles& got, const Doubles& expected) {
+    for (const NamedTensor& tensor : tensors) {
       double largest = 0.0;
       for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size(); ++i) {
         ASSERT_NEAR(got[i], expected[i], Tol(2e-5) * (1.0 + std::abs(expected[i])))
@@ -553,14 +621,19 @@ TEST_P(DreamerUpdateTest, IsThatOfTheFormulas) {
       NumericGradient(model, [&](const Doubles& w) { return plain.Loss(w, critic); });
   const Doubles d_critic =
       NumericGradient(critic, [&](const Doubles& w) { return plain.Loss(model, w); });
-  compare(agent.model(), AsDoubles(agent.model().gradients()), d_model);
-  compare(agent.critic(), AsDoubles(agent.critic().gradients()), d_critic);
+  const std::span<const float> d_world =
+      config.aligned ? agent.world().gradients() : std::span<float>();
+  compare(ModelTensors(agent), Joined(d_world, agent.model().gradients()), d_model);
+  compare(TensorsOf({&agent.critic()}), AsDoubles(agent.critic().gradients()), d_critic);
 
-  // the first step of LaProp goes as far for every gradient; the slow critic follows
+  // the first step of LaProp goes as far for every gradient, in what can be pretrained 0.3 of it;
+  // the slow critic follows
   const double rate = config.learning_rate / config.warm_up;
+  const Doubles moved = ModelValues(agent);
   for (std::size_t i = 0; i < model.size(); ++i) {
     if (std::abs(d_model[i]) < 1e-3) continue;
-    ASSERT_NEAR(agent.model().values()[i], model[i] - std::copysign(rate, d_model[i]),
+    const double step = i < agent.world().size() ? 0.3 * rate : rate;
+    ASSERT_NEAR(moved[i], model[i] - std::copysign(step, d_model[i]),
                 Tol(1e-6) * (1.0 + std::abs(model[i])));
   }
   for (std::size_t i = 0; i < critic.size(); ++i) {
@@ -571,11 +644,12 @@ TEST_P(DreamerUpdateTest, IsThatOfTheFormulas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Actions, DreamerUpdateTest,
-                         ::testing::Values(Case{false, false}, Case{true, false},
-                                           Case{false, true}),
+                         ::testing::Values(Case{false, false}, Case{true, false}, Case{false, true},
+                                           Case{false, false, true}, Case{true, false, true}),
                          [](const auto& c) {
                            return std::string(c.param.discrete ? "Discrete" : "Continuous") +
-                                  (c.param.wide ? "Scaled" : "");
+                                  (c.param.wide ? "Scaled" : "") +
+                                  (c.param.aligned ? "OverSlots" : "");
                          });
 
 // ---- parts ----
@@ -662,7 +736,8 @@ TEST(Dreamer, EvaluationTakesWhatIsMostLikely) {
     Rng weights(1, "weights");
     for (float& v : agent.model().values()) v += static_cast<float>(0.4 * weights.Normal());
     const Doubles values = AsDoubles(agent.model().values());
-    const Weights w(agent.model(), values);
+    const Tensors tensors = ModelTensors(agent);
+    const Weights w(tensors, values);
     const std::unique_ptr<Carry> carry = agent.MakeCarry();
     ActionBuffer action(spec.action);
     Rng rng(1, "policy");

@@ -50,9 +50,19 @@ DenseNet AddDenseNet(Parameters& parameters, const std::string& name, const Dens
   return net;
 }
 
-Node Apply(StaticGraph& g, Node x, const DenseNet& net, ParameterUse use) {
+Node ApplyHidden(StaticGraph& g, Node x, const DenseNet& net, ParameterUse use) {
   for (const DenseLayer& layer : net.layers) x = Dense(g, x, layer, use);
-  return g.Linear(x, net.output, use);
+  return x;
+}
+
+Node Apply(StaticGraph& g, Node x, const DenseNet& net, ParameterUse use) {
+  return g.Linear(ApplyHidden(g, x, net, use), net.output, use);
+}
+
+void RequireConsistent(const WorldShape& shape) {
+  if (shape.deter % shape.blocks == 0) return;
+  throw UserError(
+      StrCat("setting 'blocks' must divide 'deter', got ", shape.blocks, " and ", shape.deter));
 }
 
 Node MixedSoftmax(StaticGraph& g, Node logits, int classes) {
@@ -87,9 +97,10 @@ Rssm::Rssm(Parameters& parameters, const RssmSizes& sizes, Rng& rng) : sizes_(si
       {.input = sizes.deter, .layers = 2, .width = sizes.hidden, .output = sizes.latent()}, rng);
 }
 
-Node Rssm::Tokens(StaticGraph& g, Node symlog_observation, ParameterUse use) const {
+Node Rssm::Tokens(StaticGraph& g, Node symlog_observation, ParameterUse use, Node added) const {
   Node x = symlog_observation;
   for (const DenseLayer& layer : encoder_) x = Dense(g, x, layer, use);
+  if (added.id >= 0) x = g.Add(x, added);
   const Node weight = g.SliceColumns(g.Param(posterior_.linear.weight, use), sizes_.deter, x.rows);
   return g.Linear(x, weight, g.Param(*posterior_.linear.bias, use));
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "msrl/agents/common/networks.h"
+#include "msrl/core/config.h"
 #include "msrl/nn/static_graph.h"
 
 namespace msrl {
@@ -37,25 +39,47 @@ struct DenseNetShape {
 DenseNet AddDenseNet(Parameters& parameters, const std::string& name, const DenseNetShape& shape,
                      Rng& rng);
 Node Apply(StaticGraph& g, Node x, const DenseNet& net, ParameterUse use);
+// What the linear one is given.
+Node ApplyHidden(StaticGraph& g, Node x, const DenseNet& net, ParameterUse use);
 
 // 1 % uniform: no category is impossible. Of logits in groups.
 Node MixedSoftmax(StaticGraph& g, Node logits, int classes);
 // sum over rows of p log(p / q): 1 x columns.
 Node Divergence(StaticGraph& g, Node p, Node q);
 
-struct RssmSizes {
-  int observation = 0;
-  int action = 0;
-  int deter = 0;   // of h
-  int blocks = 0;  // of the recurrent weights; divides deter
-  int stoch = 0;
-  int classes = 0;
-  int hidden = 0;  // width between h, z, a and tokens
-  int units = 0;   // width of the encoder
-  int layers = 0;  // of the encoder
+// The sizes that a world model is free to choose.
+struct WorldShape {
+  int deter = 128;  // of h
+  int blocks = 4;   // of the recurrent weights; divides deter
+  int stoch = 8;
+  int classes = 8;
+  int hidden = 96;  // width between h, z, a and tokens
+  int units = 128;  // width of encoder, decoder and heads
+  int layers = 2;   // of encoder and decoder
 
   int latent() const { return stoch * classes; }
   int features() const { return deter + latent(); }
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("deter", deter, "size of the deterministic state h; a multiple of blocks",
+          Between(1, kMaxHiddenWidth));
+    visit("blocks", blocks, "blocks of the recurrent weights", Between(1, 64));
+    visit("stoch", stoch, "categorical variables of the stochastic state z", Between(1, 256));
+    visit("classes", classes, "categories of each", Between(2, 256));
+    visit("hidden", hidden, "width inside the recurrent model", Between(1, kMaxHiddenWidth));
+    visit("units", units, "width of encoder, decoder, heads, actor and critic",
+          Between(1, kMaxHiddenWidth));
+    visit("layers", layers, "layers of encoder, decoder, actor and critic",
+          Between(1, kMaxHiddenLayers));
+  }
+};
+// UserError if blocks don't divide deter.
+void RequireConsistent(const WorldShape& shape);
+
+struct RssmSizes : WorldShape {
+  int observation = 0;
+  int action = 0;
 };
 
 class Rssm {
@@ -67,8 +91,8 @@ class Rssm {
 
   // What does not depend on the state before, so that it can be done for all times at once: of
   // symlog observations, what the posterior adds to its first layer; of actions in [-1, 1] or
-  // one-hot, the core's input.
-  Node Tokens(StaticGraph& g, Node symlog_observation, ParameterUse use) const;
+  // one-hot, the core's input. What else is seen can be added to the encoder's output, of `units`.
+  Node Tokens(StaticGraph& g, Node symlog_observation, ParameterUse use, Node added = {}) const;
   Node ActionInput(StaticGraph& g, Node action, ParameterUse use) const;
 
   // h_t = f(h_{t-1}, z_{t-1}, a_{t-1}): a gated recurrent unit with block-diagonal weights,

@@ -7,6 +7,7 @@
 
 #include "msrl/agents/metrics.h"
 #include "msrl/agents/tdmpc/latent_model.h"
+#include "msrl/core/config.h"
 #include "msrl/core/enum_names.h"
 #include "msrl/files/state.h"
 #include "msrl/memory/replay.h"
@@ -21,10 +22,8 @@ constexpr auto EnumNames(ConsistencyTarget) { return Names("encoder", "slow"); }
 enum class PairValue { kMean, kMin };
 constexpr auto EnumNames(PairValue) { return Names("mean", "min"); }
 
-struct LatentLossSettings {
-  int batch_size = 0;  // sequences per update
-  int horizon = 0;     // steps of each
-  double gamma = 0.99;
+// The numbers of the losses and of how they are followed.
+struct LatentWeights {
   double tau = 0.01;
   double rho = 0.5;
   double learning_rate = 3e-4;
@@ -35,6 +34,32 @@ struct LatentLossSettings {
   double value_weight = 0.1;
   double termination_weight = 1.0;
   double entropy_weight = 1e-4;
+
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("tau", tau, "share of the network in its target at every update",
+          Between(0, 1).OpenBelow());
+    visit("rho", rho, "weight of a step of a sequence, relative to the one before",
+          Between(0, 1).OpenBelow());
+    visit("learning_rate", learning_rate, "Adam step size", Positive());
+    visit("encoder_learning_rate", encoder_learning_rate, "Adam step size of the encoder",
+          Positive());
+    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm",
+          Positive());
+    visit("consistency_weight", consistency_weight, "weight of the error of predicted states",
+          NotNegative());
+    visit("reward_weight", reward_weight, "weight of the loss of rewards", NotNegative());
+    visit("value_weight", value_weight, "weight of the loss of values", NotNegative());
+    visit("termination_weight", termination_weight, "weight of the loss of terminations",
+          NotNegative());
+    visit("entropy_weight", entropy_weight, "weight of the policy's entropy", NotNegative());
+  }
+};
+
+struct LatentLossSettings : LatentWeights {
+  int batch_size = 0;  // sequences per update
+  int horizon = 0;     // steps of each
+  double gamma = 0.99;
   ConsistencyTarget consistency_target = ConsistencyTarget::kEncoder;
   PairValue pair_value = PairValue::kMean;
   bool frozen = false;  // h and d stay as they are

@@ -1,10 +1,10 @@
 #include "msrl/agents/tdmpc/tdmpc.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "msrl/agents/common/return_unit.h"
+#include "msrl/agents/common/slot_view.h"
 #include "msrl/agents/feed_forward.h"
 #include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/artefacts/artefact.h"
@@ -32,21 +32,6 @@ LatentSizes SizesOf(const TdMpcConfig& config) {
           .task_size = config.task_size};
 }
 
-// Where the dimensions of an action go in the code that all tasks share, those with one entry as
-// their mean.
-Eigen::MatrixXf SlotsOf(const EnvSpec& spec) {
-  if (spec.action_code.empty() && spec.action.size > kActionCodeSize) {
-    throw UserError(StrCat(spec.id, ": ", spec.action.size, " actions don't fit into a code of ",
-                           kActionCodeSize, "; set aligned=false"));
-  }
-  Eigen::MatrixXf slots = Eigen::MatrixXf::Zero(kActionCodeSize, spec.action.size);
-  for (int i = 0; i < spec.action.size; ++i) {
-    slots(spec.action_code.empty() ? i : spec.action_code[static_cast<std::size_t>(i)], i) = 1.0F;
-  }
-  for (auto entry : slots.rowwise()) entry /= std::max(1.0F, entry.sum());
-  return slots;
-}
-
 LatentModelSpec ModelSpec(const EnvSpec& spec, const TdMpcConfig& config) {
   LatentModelSpec model = SlotModel(SizesOf(config), /*tasks=*/1);
   if (config.aligned) {
@@ -62,26 +47,14 @@ LatentModelSpec ModelSpec(const EnvSpec& spec, const TdMpcConfig& config) {
 }
 
 LatentLossSettings LossSettings(const TdMpcConfig& config, double gamma) {
-  return {.batch_size = config.batch_size,
-          .horizon = config.mppi.horizon,
-          .gamma = gamma,
-          .tau = config.tau,
-          .rho = config.rho,
-          .learning_rate = config.learning_rate,
-          .encoder_learning_rate = config.encoder_learning_rate,
-          .max_gradient_norm = config.max_gradient_norm,
-          .consistency_weight = config.consistency_weight,
-          .reward_weight = config.reward_weight,
-          .value_weight = config.value_weight,
-          .termination_weight = config.termination_weight,
-          .entropy_weight = config.entropy_weight,
-          .consistency_target = config.consistency_target,
-          .pair_value = config.pair_value,
-          .frozen = config.frozen};
-}
-
-int SeenSize(const EnvSpec& spec, const TdMpcConfig& config) {
-  return spec.observation_size + (config.aligned ? kStateChannels : 0);
+  LatentLossSettings settings{config};
+  settings.batch_size = config.batch_size;
+  settings.horizon = config.mppi.horizon;
+  settings.gamma = gamma;
+  settings.consistency_target = config.consistency_target;
+  settings.pair_value = config.pair_value;
+  settings.frozen = config.frozen;
+  return settings;
 }
 
 // The vector of the one task, for `columns` states.
@@ -201,7 +174,7 @@ TdMpc::TdMpc(const EnvSpec& spec, const TdMpcConfig& config, std::uint64_t seed)
       gamma_(config.gamma > 0.0 ? config.gamma : DiscountOfLength(spec.step_limit)),
       facts_(ChannelFacts::Of(spec)),
       replay_({.capacity = config.replay_size,
-               .observation_size = SeenSize(spec, config),
+               .observation_size = SeenSize(spec, config.aligned),
                .action_size = spec.action.size}),
       replay_rng_(seed, "replay"),
       model_(ModelSpec(spec, config), Rng(seed, "init")),
@@ -211,7 +184,7 @@ TdMpc::TdMpc(const EnvSpec& spec, const TdMpcConfig& config, std::uint64_t seed)
       batch_(MakeBatch()),
       action_(static_cast<std::size_t>(m_)),
       values_(static_cast<std::size_t>(config.mppi.samples)),
-      seen_(static_cast<std::size_t>(SeenSize(spec, config))),
+      seen_(static_cast<std::size_t>(SeenSize(spec, config.aligned))),
       seen_after_(seen_.size()),
       chosen_(m_, 1) {}
 
@@ -317,24 +290,10 @@ double TdMpc::RewardError() {
 
 // ---- acting ----
 
-EnvView TdMpc::See(const Situation& situation, ChannelWriter& writer,
-                   std::vector<double>& seen) const {
-  if (!config_.aligned) return situation.observation;
-  std::array<float, kChannels> channels;
-  if (situation.step == 0) {
-    writer.Begin(AsSpan(situation.geometry), channels);
-  } else {
-    constexpr std::array<double, kActionCodeSize> kNoAction = {};
-    writer.Next(AsSpan(situation.geometry), kNoAction, 0.0, channels);
-  }
-  std::copy_n(channels.begin(), kStateChannels, seen.begin());
-  std::ranges::copy(situation.observation, seen.begin() + kStateChannels);
-  return {seen.data(), static_cast<Eigen::Index>(seen.size())};
-}
-
 void TdMpc::ActInBatch(std::span<const Turn> turns, ActMode mode) {
   for (const Turn& turn : turns) {
-    const EnvView seen = See(turn.situation, CarryAs<Course>(turn.carry).writer, seen_);
+    const EnvView seen =
+        See(turn.situation, config_.aligned, CarryAs<Course>(turn.carry).writer, seen_);
     if (mode == ActMode::kExplore && IsWarmingUp()) {
       DrawUniformAction(action_spec_, turn.rng, turn.out);
     } else {
@@ -431,12 +390,16 @@ void TdMpc::Observe(const Experience& experience, Carry& carry) {
   // the episode's writer has seen the state before; the next turn shows it the state after
   ChannelWriter before = CarryAs<Course>(carry).writer;
   ChannelWriter after = before;
-  replay_.Add({.before = {.observation = AsSpan(See(experience.before, before, seen_))},
+  const auto see = [this](const Situation& situation, ChannelWriter& writer,
+                          std::vector<double>& seen) {
+    return See(situation, config_.aligned, writer, seen);
+  };
+  replay_.Add({.before = {.observation = AsSpan(see(experience.before, before, seen_))},
                .action = action_,
                .reward = experience.scaled_reward,
                .terminated = experience.terminated,
                .truncated = experience.truncated,
-               .after = {.observation = AsSpan(See(experience.after, after, seen_after_))}});
+               .after = {.observation = AsSpan(see(experience.after, after, seen_after_))}});
   ++steps_;
 }
 

@@ -28,7 +28,7 @@ constexpr auto EnumNames(TdMpcPreset) { return Names("compact", "reference"); }
 enum class ModelCopy { kAll, kDynamics };
 constexpr auto EnumNames(ModelCopy) { return Names("all", "dynamics"); }
 
-struct TdMpcConfig {
+struct TdMpcConfig : LatentWeights {
   TdMpcPreset preset = TdMpcPreset::kCompact;
   int encoder_width = 128;
   int latent_groups = 8;
@@ -42,16 +42,6 @@ struct TdMpcConfig {
   int first_updates = 500;
   int update_every = 2;
   double gamma = 0.99;
-  double tau = 0.01;
-  double rho = 0.5;
-  double learning_rate = 3e-4;
-  double encoder_learning_rate = 1e-4;
-  double max_gradient_norm = 20.0;
-  double consistency_weight = 20.0;
-  double reward_weight = 0.1;
-  double value_weight = 0.1;
-  double termination_weight = 1.0;
-  double entropy_weight = 1e-4;
   ConsistencyTarget consistency_target = ConsistencyTarget::kEncoder;
   PairValue pair_value = PairValue::kMean;
   bool plan = true;
@@ -85,22 +75,7 @@ struct TdMpcConfig {
     visit("first_updates", first_updates, "updates after the random steps", NotNegative());
     visit("update_every", update_every, "steps per update after that", AtLeast(1));
     visit("gamma", gamma, "discount; 0: by the length of episodes", Between(0, 1).OpenAbove());
-    visit("tau", tau, "share of the network in its target at every update",
-          Between(0, 1).OpenBelow());
-    visit("rho", rho, "weight of a step of a sequence, relative to the one before",
-          Between(0, 1).OpenBelow());
-    visit("learning_rate", learning_rate, "Adam step size", Positive());
-    visit("encoder_learning_rate", encoder_learning_rate, "Adam step size of the encoder",
-          Positive());
-    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm",
-          Positive());
-    visit("consistency_weight", consistency_weight, "weight of the error of predicted states",
-          NotNegative());
-    visit("reward_weight", reward_weight, "weight of the loss of rewards", NotNegative());
-    visit("value_weight", value_weight, "weight of the loss of values", NotNegative());
-    visit("termination_weight", termination_weight, "weight of the loss of terminations",
-          NotNegative());
-    visit("entropy_weight", entropy_weight, "weight of the policy's entropy", NotNegative());
+    LatentWeights::Fields(visit);
     visit("consistency_target", consistency_target, "whose state a prediction is held against");
     visit("pair_value", pair_value, "what two values are worth to the policy and to a plan");
     visit("plan", plan, "false: actions are the policy's");
@@ -193,9 +168,6 @@ class TdMpc : public Agent {
   void ActByPlan(const Turn& turn, ActMode mode);
   void Encode(const EnvView& observation);
   std::span<const float> PlanValues(Rng& rng);
-  // What the model sees of the next state of an episode: with `aligned`, what all tasks share above
-  // the observation, written to `seen`.
-  EnvView See(const Situation& situation, ChannelWriter& writer, std::vector<double>& seen) const;
   // After the random steps: the unit of rewards, and the known task whose rewards are nearest.
   void MeetTask();
   // Mean squared error of the rewards that the model expects in all steps of the replay.

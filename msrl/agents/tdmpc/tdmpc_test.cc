@@ -368,23 +368,13 @@ struct Subject {
       return;
     }
     own_model.emplace(SlotModel(SizesOf(c.config), kTasks), Rng(5, "init"));
-    own_learner.emplace(*own_model,
-                        LatentLossSettings{.batch_size = kBatch,
-                                           .horizon = kHorizon,
-                                           .gamma = c.config.gamma,
-                                           .tau = c.config.tau,
-                                           .rho = c.config.rho,
-                                           .learning_rate = c.config.learning_rate,
-                                           .encoder_learning_rate = c.config.encoder_learning_rate,
-                                           .max_gradient_norm = c.config.max_gradient_norm,
-                                           .consistency_weight = c.config.consistency_weight,
-                                           .reward_weight = c.config.reward_weight,
-                                           .value_weight = c.config.value_weight,
-                                           .termination_weight = c.config.termination_weight,
-                                           .entropy_weight = c.config.entropy_weight,
-                                           .lessons = true,
-                                           .clone_weight = kCloneWeight},
-                        Rng(5, "noise"));
+    LatentLossSettings settings{c.config};
+    settings.batch_size = kBatch;
+    settings.horizon = kHorizon;
+    settings.gamma = c.config.gamma;
+    settings.lessons = true;
+    settings.clone_weight = kCloneWeight;
+    own_learner.emplace(*own_model, settings, Rng(5, "noise"));
   }
   LatentModel& model() { return agent ? agent->model() : *own_model; }
   double scale() { return agent ? agent->scale() : own_learner->scale(); }
