@@ -230,6 +230,7 @@ Job PretrainJob(const PretrainerEntry& entry) {
   for (const ConfigField& field : entry.options({})) {
     std::string value;
     if (field.key.ends_with("width")) value = "16";
+    if (field.key == "deter" || field.key == "hidden" || field.key == "units") value = "16";
     if (field.key == "batch" || field.key.ends_with("windows")) value = "8";
     if (field.key == "target") value = "mc";
     if (!value.empty()) small.insert(small.end(), {"--set", StrCat(field.key, "=", value)});

@@ -1,5 +1,6 @@
 // The list of all pretrainers.
 #include "msrl/transfer/dbc_pretrainer.h"
+#include "msrl/transfer/dreamer_pretrainer.h"
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/tdmpc_pretrainer.h"
@@ -17,6 +18,8 @@ const PretrainerRegistry& BuiltinPretrainers() {
           "goal-reading", "Where a hidden goal is, told from what Z says was rewarded"),
       MakePretrainerEntry<TdMpcPretrainer>(kLatentModelKind,
                                            "TD-MPC2's latent model over what all tasks share"),
+      MakePretrainerEntry<DreamerPretrainer>(kWorldModelKind,
+                                             "DreamerV3's world model over what all tasks share"),
       MakePretrainerEntry<UvfaPretrainer>("uvfa", "A value of state and goal (baseline)"),
       MakePretrainerEntry<Traj2ValueRnnPretrainer>(
           "traj2value-rnn", "A value of the last steps, read by a GRU (baseline)"),

@@ -131,6 +131,7 @@ SourceSampler::SourceSampler(const SourceSequences& set, const std::vector<std::
     for (const SourceSequence& sequence : set.sequences()) {
       if (set.tasks()[static_cast<std::size_t>(sequence.task)] == task) {
         sequences.push_back(&sequence);
+        longest_ = std::max(longest_, sequence.horizon());
       }
     }
     if (sequences.empty()) throw UserError(StrCat("no episode of ", task, " in the data"));
@@ -139,6 +140,7 @@ SourceSampler::SourceSampler(const SourceSequences& set, const std::vector<std::
 }
 
 SourceSampler::Place SourceSampler::Draw(Rng& rng, Index rest) const {
+  if (rest > longest_) throw UserError(StrCat("no episode in the data has ", rest, " steps"));
   for (;;) {
     const auto& sequences = by_task_[static_cast<std::size_t>(rng.Index(std::ssize(by_task_)))];
     const SourceSequence* const sequence =

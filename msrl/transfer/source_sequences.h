@@ -74,10 +74,12 @@ class SourceSampler {
     Index time = 0;
   };
   // A state with at least `rest` steps after it; episodes that are too short count as drawn anew.
+  // UserError if all are.
   Place Draw(Rng& rng, Index rest = 0) const;
 
  private:
   std::vector<std::vector<const SourceSequence*>> by_task_;
+  Index longest_ = 0;  // steps of an episode
 };
 
 }  // namespace msrl

@@ -120,6 +120,21 @@ TEST(SourceSequences, TasksCountAlikeWhateverTheirNumbers) {
   EXPECT_NE(UserErrorText([&] { SourceSampler(set, {}); }), "no error");
 }
 
+TEST(SourceSequences, AStateHasTheStepsThatAreAskedFor) {
+  const EpisodeFile file = File({Episode("walk", 3, 4.0, false), Episode("walk", 6, 4.0, false)});
+  const SourceSequences set(file, ValueTarget::kMonteCarlo);
+  const SourceSampler sampler(set, set.tasks());
+  Rng rng(1, "draw");
+  for (int i = 0; i < 100; ++i) {
+    const SourceSampler::Place place = sampler.Draw(rng, /*rest=*/5);
+    EXPECT_EQ(place.sequence->horizon(), 6);
+    EXPECT_LE(place.time, 1);
+  }
+  EXPECT_EQ(sampler.Draw(rng, /*rest=*/6).time, 0);
+  EXPECT_EQ(UserErrorText([&] { sampler.Draw(rng, /*rest=*/7); }),
+            "no episode in the data has 7 steps");
+}
+
 TEST(SourceSequences, RefusesEpisodesWithoutTheLabelOrOfAnotherLift) {
   EpisodeFile file = File({Episode("walk", 3, 1.0, false)});
   EXPECT_NE(UserErrorText([&] { SourceSequences(file, ValueTarget::kExpert); }).find("'expert'"),

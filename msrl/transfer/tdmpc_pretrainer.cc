@@ -9,35 +9,18 @@
 namespace msrl {
 namespace {
 
-constexpr int kOpenLoopSteps = 5;
 constexpr int kMeasureColumns = 256;
 constexpr int kMeasureBatches = 16;  // 4,096 states
 constexpr double kProbeRidge = 1e-6;
 
-ArtefactTexts MadeOf(const TdMpcPretrainConfig& config, ArtefactTexts made) {
-  const bool learns = config.control != WorldModelControl::kRandom;
-  made["target"] = EnumName(config.target);
-  made["control"] = EnumName(config.control);
-  made["updates"] = std::to_string(learns ? config.updates : 0);
-  return made;
-}
-
 LatentLossSettings LossesOf(const TdMpcPretrainConfig& config, double gamma) {
-  return {.batch_size = config.batch,
-          .horizon = config.horizon,
-          .gamma = gamma,
-          .tau = config.tau,
-          .rho = config.rho,
-          .learning_rate = config.learning_rate,
-          .encoder_learning_rate = config.encoder_learning_rate,
-          .max_gradient_norm = config.max_gradient_norm,
-          .consistency_weight = config.consistency_weight,
-          .reward_weight = config.reward_weight,
-          .value_weight = config.value_weight,
-          .termination_weight = config.termination_weight,
-          .entropy_weight = config.entropy_weight,
-          .lessons = true,
-          .clone_weight = config.clone_weight};
+  LatentLossSettings settings{config};
+  settings.batch_size = config.batch;
+  settings.horizon = config.horizon;
+  settings.gamma = gamma;
+  settings.lessons = true;
+  settings.clone_weight = config.clone_weight;
+  return settings;
 }
 
 // The number that each task of the data has among the sources of a job.
@@ -47,13 +30,6 @@ std::vector<float> NumbersOf(const SourceSequences& set, const std::vector<std::
     numbers.push_back(static_cast<float>(std::ranges::find(sources, task) - sources.begin()));
   }
   return numbers;
-}
-
-// How much less than its variance an error is: 1 - sum e^2 / sum (y - mean)^2.
-double ShareTold(const std::vector<double>& told, const std::vector<double>& truth) {
-  const Eigen::Map<const Eigen::ArrayXd> y(truth.data(), std::ssize(truth));
-  const Eigen::Map<const Eigen::ArrayXd> f(told.data(), std::ssize(told));
-  return 1.0 - (y - f).square().sum() / std::max(1e-12, (y - y.mean()).square().sum());
 }
 
 // What a model says of states of some episodes.
@@ -100,17 +76,12 @@ class Measurement {
   // The squared error of the slots that a probe reads off predicted states, over that of "nothing
   // changes".
   double OpenLoopSlots(const Probe& probe) const {
-    double errors = 0.0;
-    double still = 0.0;
+    SlotErrors errors;
     for (Eigen::Index i = 0; i < predicted_.cols(); ++i) {
-      const Eigen::ArrayXd alive = slots_after_.col(i).tail(kGeometrySize).cast<double>();
-      const Eigen::ArrayXd truth = slots_after_.col(i).head(kGeometrySize).cast<double>();
-      const Eigen::ArrayXd now = slots_before_.col(i).head(kGeometrySize).cast<double>();
-      const Eigen::VectorXd z = predicted_.col(i).cast<double>();
-      errors += (alive * ((probe * z).array() - truth)).square().sum();
-      still += (alive * (now - truth)).square().sum();
+      const Eigen::VectorXd told = probe * predicted_.col(i).cast<double>();
+      errors.Add(told, slots_before_.col(i), slots_after_.col(i));
     }
-    return errors / std::max(1e-12, still);
+    return errors.ratio();
   }
 
  private:
@@ -182,21 +153,14 @@ class Training : public Pretraining {
             Replay(
                 {.capacity = 2, .observation_size = kStateChannels, .action_size = kActionCodeSize})
                 .MakeSequences(config.batch, config.horizon)),
-        told_(train.sequences().size()) {
+        told_(TellersOf(train, config.control, job.seed)) {
     lesson_.task.resize(config.batch);
     lesson_.mask.resize(kActionCodeSize, config.batch);
     lesson_.label.resize(config.batch * config.horizon);
-    for (std::size_t i = 0; i < told_.size(); ++i) told_[i] = &train.sequences()[i];
-    if (config.control == WorldModelControl::kShuffled) {
-      Rng shuffle(job.seed, "shuffle");
-      Shuffle(shuffle, told_);
-    }
   }
 
   int done() const override { return done_; }
-  int total() const override {
-    return config_.control == WorldModelControl::kRandom ? 0 : config_.updates;
-  }
+  int total() const override { return UpdatesOf(config_.control, config_.updates); }
 
   void Advance() override {
     lesson_.label_share =
@@ -218,12 +182,12 @@ class Training : public Pretraining {
     const Measurement train = measure(train_, "train-states");
     const Measurement held_out = measure(held_out_, "held-out-states");
     PretrainFigures figures;
-    figures["train_value_r2"] = train.value_r2();
-    figures["value_r2"] = held_out.value_r2();
+    figures["train_r2"] = train.value_r2();
+    figures["r2"] = held_out.value_r2();
     figures["reward_r2"] = held_out.reward_r2();
     figures["open_loop"] = held_out.open_loop();
     figures["open_loop_x"] = held_out.OpenLoopSlots(train.FitProbe());
-    return {EncodeModel(model_, HeaderOf(config_.sizes, MadeOf(config_, job_.made))),
+    return {EncodeModel(model_, HeaderOf(config_.sizes, WorldModelTexts(config_, job_.made))),
             std::move(figures)};
   }
 
@@ -282,15 +246,15 @@ TdMpcPretrainConfig TdMpcPretrainer::Configure(std::span<const std::string> sett
 }
 
 std::vector<PretrainColumn> TdMpcPretrainer::Columns() {
-  return {{"train_value_r2", "train value R2"},
-          {"value_r2", "value R2"},
+  return {{"train_r2", "train R2"},
+          {"r2", "R2"},
           {"reward_r2", "reward R2"},
           {"open_loop", "open loop"},
           {"open_loop_x", "open loop, slots"}};
 }
 
 ArtefactHeader TdMpcPretrainer::Announce(const TdMpcPretrainConfig& config) {
-  return HeaderOf(config.sizes, MadeOf(config, {}));
+  return HeaderOf(config.sizes, WorldModelTexts(config, {}));
 }
 
 TdMpcPretrainer::TdMpcPretrainer(const TdMpcPretrainConfig& config, const EpisodeFile& train,

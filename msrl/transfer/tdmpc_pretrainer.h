@@ -14,20 +14,15 @@
 #include "msrl/agents/tdmpc/pretrained_model.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/source_sequences.h"
+#include "msrl/transfer/world_model_control.h"
 
 namespace msrl {
-
-// What is broken on purpose: rewards and labels are another episode's, or nothing is learned.
-enum class WorldModelControl { kNone, kShuffled, kRandom };
-constexpr auto EnumNames(WorldModelControl) {
-  return Names("none", "shuffled", "random");  // a word
-}
 
 // The losses are the agent's (docs/agents/tdmpc.md) on rewards in the unit of their task, with two
 // changes that keep values and policy near the data:
 //   y_t <- (1 - kappa) y_t + kappa G_t,  kappa = 1 for the first `label_updates` of all updates
 //   L_pi += clone_weight mean - log N(atanh a_t; mu, sigma)
-struct TdMpcPretrainConfig {
+struct TdMpcPretrainConfig : LatentWeights {
   WorldModelControl control = WorldModelControl::kNone;
   ValueTarget target = ValueTarget::kFitted;  // of all transfer baselines
   LatentSizes sizes;
@@ -37,16 +32,6 @@ struct TdMpcPretrainConfig {
   double label_updates = 0.2;
   double label_share = 0.5;
   double clone_weight = 0.1;
-  double tau = 0.01;
-  double rho = 0.5;
-  double learning_rate = 3e-4;
-  double encoder_learning_rate = 1e-4;
-  double max_gradient_norm = 20.0;
-  double consistency_weight = 20.0;
-  double reward_weight = 0.1;
-  double value_weight = 0.1;
-  double termination_weight = 1.0;
-  double entropy_weight = 1e-4;
 
   template <typename V>
   void Fields(V&& visit) {
@@ -74,22 +59,7 @@ struct TdMpcPretrainConfig {
           Between(0, 1));
     visit("clone_weight", clone_weight, "weight of the log-likelihood of what was done",
           NotNegative());
-    visit("tau", tau, "share of the network in its target at every update",
-          Between(0, 1).OpenBelow());
-    visit("rho", rho, "weight of a step of a sequence, relative to the one before",
-          Between(0, 1).OpenBelow());
-    visit("learning_rate", learning_rate, "Adam step size", Positive());
-    visit("encoder_learning_rate", encoder_learning_rate, "Adam step size of the encoder",
-          Positive());
-    visit("max_gradient_norm", max_gradient_norm, "gradients are scaled down to this norm",
-          Positive());
-    visit("consistency_weight", consistency_weight, "weight of the error of predicted states",
-          NotNegative());
-    visit("reward_weight", reward_weight, "weight of the loss of rewards", NotNegative());
-    visit("value_weight", value_weight, "weight of the loss of values", NotNegative());
-    visit("termination_weight", termination_weight, "weight of the loss of terminations",
-          NotNegative());
-    visit("entropy_weight", entropy_weight, "weight of the policy's entropy", NotNegative());
+    LatentWeights::Fields(visit);
   }
 };
 
@@ -99,9 +69,9 @@ void FillSequence(const SourceSequence& sequence, const SourceSequence& told, In
                   Eigen::Index b, SequenceBatch& batch, SourceLesson& lesson);
 
 // Figures, on states of held-out episodes drawn task by task:
-//   value_r2, reward_r2   share of the variance of G_t and of r_t that Q(z_t, a_t) and R(z_t, a_t)
+//   r2, reward_r2         share of the variance of G_t and of r_t that Q(z_t, a_t) and R(z_t, a_t)
 //   tell;
-//                         train_value_r2: on training episodes
+//                         train_r2: on training episodes
 //   open_loop             squared error of five predicted steps, over that of "nothing changes":
 //                         of latent states, and of slots that are read off them (open_loop_x)
 class TdMpcPretrainer : public Pretrainer {

@@ -8,6 +8,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/value/value_branch.h"
+#include "tests/fuzz/damaged_artefact.h"
 
 namespace {
 
@@ -51,18 +52,11 @@ std::string OldFile() {
   return file.Encode();
 }
 
-// Without the checksum, or nothing would get past it.
-std::string WithoutChecksum(std::string file) {
-  const std::size_t entry = file.find("\"msrl_xxh64\":\"");
-  for (std::size_t i = entry; i < entry + 32; ++i) file[i] = ' ';
-  return file;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::string good[] = {WithoutChecksum(GoodBranch().Encode()),
-                                     WithoutChecksum(OldFile())};
+  static const std::string good[] = {msrl::WithoutChecksum(GoodBranch().Encode()),
+                                     msrl::WithoutChecksum(OldFile())};
   std::string bytes = good[size % 4 == 1 ? 1 : 0];
   // fours: overwrite one byte, or cut the end
   for (std::size_t k = 0; k + 3 < size; k += 4) {
