@@ -469,6 +469,109 @@ TEST_F(RunCommandTest, ARunFromALatentModelGoesOn) {
   EXPECT_FALSE(fs::exists(folder_ / "wide"));
 }
 
+TEST_F(RunCommandTest, ARunFromAWorldModelGoesOn) {
+  const std::string world = Dir("world.safetensors");
+  ASSERT_EQ(Run({"pretrain",    "--kind",    "dreamer",
+                 "--episodes",  "80",        "--updates",
+                 "10",          "--rows",    "mixed",
+                 "--set",       "deter=8",   "--set",
+                 "blocks=2",    "--set",     "stoch=2",
+                 "--set",       "classes=3", "--set",
+                 "hidden=8",    "--set",     "units=8",
+                 "--set",       "layers=1",  "--set",
+                 "sequences=4", "--set",     "sequence_length=8",
+                 "--out",       world}),
+            0)
+      << Err();
+  ASSERT_EQ(Run({"inspect", world}), 0) << Err();
+  EXPECT_NE(Out().find("dreamer"), std::string::npos) << Out();
+  const auto train = [&](const std::string& run, std::int64_t steps, const Arguments& more) {
+    return With({"train",
+                 "--env",
+                 "reacher",
+                 "--agent",
+                 "dreamer",
+                 "--steps",
+                 std::to_string(steps),
+                 "--run",
+                 Dir(run),
+                 "--seed",
+                 "3",
+                 "--eval-every",
+                 "50",
+                 "--eval-episodes",
+                 "1",
+                 "--init",
+                 world,
+                 "--set",
+                 "sequences=3",
+                 "--set",
+                 "sequence_length=6",
+                 "--set",
+                 "start_steps=3",
+                 "--set",
+                 "horizon=3",
+                 "--set",
+                 "random_steps=40",
+                 "--set",
+                 "first_updates=2",
+                 "--set",
+                 "train_ratio=6"},
+                more);
+  };
+  ASSERT_EQ(Run(train("whole", 150, {})), 0) << Err();
+  // where the world model learns slowly, and later
+  for (const std::int64_t first : {50, 100}) {
+    const std::string name = StrCat("part", first);
+    ASSERT_EQ(Run(train(name, first, {})), 0) << Err();
+    fs::remove(folder_ / name / "init.safetensors");
+    ASSERT_EQ(Run({"resume", Dir(name), "--steps", "150"}), 0) << Err();
+    EXPECT_TRUE(Slurp(NewestCheckpoint("whole")) == Slurp(NewestCheckpoint(name))) << first;
+  }
+  ASSERT_EQ(Run(train("frozen", 150, {"--set", "frozen=true"})), 0) << Err();
+  EXPECT_FALSE(Slurp(NewestCheckpoint("whole")) == Slurp(NewestCheckpoint("frozen")));
+  EXPECT_EQ(Run({"eval", Dir("whole"), "--episodes", "2"}), 0) << Err();
+  ExpectMistake(train("wide", 150, {"--set", "units=16"}), "'units' is 8");
+  ExpectMistake(train("blind", 150, {"--set", "aligned=false"}), "set aligned=true");
+  ExpectMistake(With(Train("reacher", "sac", 150, "sac"), {"--init", world}),
+                "takes no dreamer over; these do: dreamer");
+  EXPECT_FALSE(fs::exists(folder_ / "wide"));
+}
+
+// All kinds on the same episodes; goes on where it was stopped.
+TEST_F(RunCommandTest, KindsOfPretrainingAreCompared) {
+  const auto compare = [&](const Arguments& more) {
+    return With({"pretrain", "--episodes", "80", "--updates", "5", "--set", "target=mc", "--set",
+                 "validation_windows=64", "--set", "uvfa.stream_width=16"},
+                more);
+  };
+  ASSERT_EQ(Run(compare({"--compare", "uvfa,dreamer", "--record", Dir("two.json")})), 0) << Err();
+  const std::string table = Out();
+  for (const char* text :
+       {"uvfa", "dreamer", "numbers", "open loop, slots", "R2, new goals", " -"}) {
+    EXPECT_NE(table.find(text), std::string::npos) << text << "\n" << table;
+  }
+  EXPECT_FALSE(fs::exists(Dir("two.json.work")));
+  const std::string record = Slurp(folder_ / "two.json");
+  EXPECT_NE(record.find("\"stream_width\": 16"), std::string::npos) << record;
+  EXPECT_NE(record.find("\"updates\": 5"), std::string::npos) << record;
+  // the figures of each are those of the kind alone
+  ASSERT_EQ(Run({"pretrain", "--kind", "dreamer", "--episodes", "80", "--updates", "5", "--rows",
+                 "mixed", "--set", "target=mc", "--json"}),
+            0)
+      << Err();
+  const std::string alone = Out();
+  const std::size_t figure = alone.find("\"open_loop_x\"");
+  ASSERT_NE(figure, std::string::npos);
+  EXPECT_NE(record.find(alone.substr(figure, alone.find('\n', figure) - figure)),
+            std::string::npos);
+  ExpectMistake(compare({"--compare", "uvfa,dremer"}), "did you mean 'dreamer'?");
+  ExpectMistake(compare({"--compare", "uvfa", "--set", "units=8"}),
+                "no kind that is compared has the option 'units'");
+  ExpectMistake(compare({"--compare", "uvfa", "--out", Dir("x")}), "--compare has no --out");
+  ExpectMistake(compare({"--compare", "uvfa,dreamer", "--record", Dir("two.json")}), "--force");
+}
+
 TEST_F(RunCommandTest, BranchesThatDoNotFitAreRefused) {
   const std::string branch = WriteBranch("branch.safetensors");
   const std::string foreign = WriteBranch("foreign.safetensors", LiftId{12345});
@@ -580,7 +683,11 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
       {"value-branch", {"--set", "width=8", "--set", "batch=16", "--set", "target=mc"}},
       {"tdmpc",
        {"--set", "encoder_width=8", "--set", "latent_groups=1", "--set", "model_width=8", "--set",
-        "bins=11", "--set", "batch=8", "--set", "target=mc"}}};
+        "bins=11", "--set", "batch=8", "--set", "target=mc"}},
+      {"dreamer",
+       {"--set", "deter=8", "--set", "blocks=2", "--set", "stoch=2", "--set", "classes=3", "--set",
+        "hidden=8", "--set", "units=8", "--set", "sequences=4", "--set", "sequence_length=8",
+        "--set", "target=mc"}}};
   const auto pretrain = [&](const std::string& kind, const std::string& out,
                             const char* updates = "150") {
     return With({"pretrain", "--kind", kind, "--episodes", "600", "--updates", updates, "--rows",
