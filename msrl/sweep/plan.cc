@@ -243,7 +243,8 @@ class PlanBuilder {
           const std::string ours = ValueOf(spec.agent_settings, "lift");
           const std::string theirs =
               HeaderOf(*plan_.FindBranch(method.init), registries_.pretrainers).lift_kind;
-          if (theirs != "none" && ours != theirs) {
+          // an agent without the setting has no choice of lifts
+          if (theirs != "none" && !ours.empty() && ours != theirs) {
             Fail(method.line, StrCat(what, "its lift is '", ours, "', that of branch '",
                                      method.init, "' is '", theirs, "'"));
           }

@@ -11,6 +11,7 @@
 
 #include "msrl/builtin/builtin.h"
 #include "msrl/core/check.h"
+#include "msrl/paper/figures.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/sweep/ledger.h"
 #include "msrl/testing/user_error.h"
@@ -344,6 +345,37 @@ TEST(PlanTest, AllPresetsCanBeCarriedOut) {
     ++presets;
   }
   EXPECT_EQ(presets, 8);
+}
+
+// The paper's main table has a row for each of these.
+TEST(PlanTest, PresetsHaveEveryMethodOfThePaper) {
+  const std::set<std::string> rows{"ppo",
+                                   "sac",
+                                   "td3",
+                                   "mbpo",
+                                   "dreamerv3",
+                                   "tdmpc",
+                                   "uvfa",
+                                   "dbc",
+                                   "traj2value-rnn",
+                                   "traj2value-transformer",
+                                   "subgraph-gnn",
+                                   "dreamerv3-pt",
+                                   "tdmpc-pt",
+                                   "msrl-no-library",
+                                   "msrl-no-obstruction",
+                                   "msrl-scratch",
+                                   "msrl-init"};
+  for (const char* preset : {"smoke", "lab", "paper"}) {
+    SCOPED_TRACE(preset);
+    const fs::path file = fs::path(MSRL_SOURCE_DIR) / "configs" / StrCat(preset, ".toml");
+    std::set<std::string> missing = rows;
+    for (const SweepMethod& method : ReadSweepSpec(file).methods) missing.erase(method.paper);
+    EXPECT_EQ(missing, std::set<std::string>{});
+  }
+  for (const std::string& row : rows) {
+    EXPECT_TRUE(FindPaperFigure("control", row, "Average").has_value()) << row;
+  }
 }
 
 }  // namespace
