@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "msrl/cli/clips.h"
 #include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
 #include "msrl/files/atomic_file.h"
@@ -30,6 +31,7 @@ struct ReportOptions : OptionList {
       "--few-shot", "Share of the budget for the few-shot AUC (the sweep's, or 0.25)", {});
   std::string& baseline = Text("--baseline", "Compare every method with this one too");
   Replace replace = ReplaceFlag();
+  bool& clips = Flag("--clips", "Film the best run of each task for the page (needs ffmpeg)");
   bool& no_exhibits = Flag(
       "--no-exhibits", "Leave out matrices, library and obstruction filter (no agent is loaded)");
 };
@@ -52,6 +54,7 @@ report::PageHeader MakeHeader(const report::RunRecords& records, const ReportOpt
   add("--json", options.json);
   if (options.few_shot) add("--few-shot", StrCat(*options.few_shot));
   add("--baseline", options.baseline);
+  if (options.clips) command += " --clips";
   if (options.no_exhibits) command += " --no-exhibits";
   header.commands.push_back(command);
   return header;
@@ -62,6 +65,9 @@ void RunReport(const ReportOptions& options, const Program& program) {
     throw UserError(
         "this program was built without the report's page; install npm (scripts/install-packages), "
         "configure and build again, or use --json");
+  }
+  if (options.clips && options.html.empty() && options.json.empty()) {
+    throw UserError("--clips are for the page: give --html FILE too");
   }
   for (const std::string& path : {options.html, options.latex, options.json}) {
     if (!path.empty()) RequireWritable(path, options.replace());
@@ -92,9 +98,10 @@ void RunReport(const ReportOptions& options, const Program& program) {
     write(options.latex, report::ToLatexDocument(tables, records.sweep.name));
   }
   if (!options.json.empty() || !options.html.empty()) {
-    const report::Exhibits exhibits =
+    report::Exhibits exhibits =
         options.no_exhibits ? report::Exhibits{}
                             : report::CollectExhibits(records, analysis, program.registries);
+    if (options.clips) AddClips(records, analysis, program, exhibits);
     const std::string data = report::ToPageData(records, analysis, fairness, exhibits,
                                                 MakeHeader(records, options, program));
     if (!options.json.empty()) write(options.json, data);
@@ -112,7 +119,7 @@ void RunReport(const ReportOptions& options, const Program& program) {
 void AddReport(CLI::App& app, const Program& program) {
   CLI::App* command = AddCommand(
       app, program, "report",
-      "Tables, page and exports of a folder of runs, beside the paper's figures", RunReport);
+      "Tables, page and exports of a folder of runs, next to the paper's figures", RunReport);
   command->footer(StrCat(
       "Works while runs are going on. What each figure means: docs/report.md.\n  ", program.name,
       " report runs/quick --html report.html      one file, opens without a network"));

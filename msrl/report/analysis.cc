@@ -8,6 +8,7 @@
 #include "msrl/core/check.h"
 #include "msrl/report/aggregates.h"
 #include "msrl/report/cautions.h"
+#include "msrl/report/selection.h"
 
 namespace msrl::report {
 namespace {
@@ -413,6 +414,17 @@ void AddCost(Analysis& analysis, int task, int method, const Runs& runs) {
   analysis.costs.push_back(cost);
 }
 
+// Whether no setting that makes one a variant is another in the other: width 64 is compared with
+// width 64.
+bool SameVariant(const SweepMethod& a, const SweepMethod& b) {
+  return std::ranges::all_of(a.varied, [&b](const std::string& setting) {
+    const std::string key = setting.substr(0, setting.find('=') + 1);
+    return std::ranges::all_of(b.varied, [&](const std::string& other) {
+      return !other.starts_with(key) || other == setting;
+    });
+  });
+}
+
 std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const AgentRegistry& agents,
                                           const std::string& baseline) {
   std::vector<Comparison> chosen;
@@ -423,7 +435,10 @@ std::vector<Comparison> ChooseComparisons(const Analysis& analysis, const AgentR
   const int methods = static_cast<int>(analysis.methods.size());
   const auto with = [&](int a, std::string_view role, const std::string& agent) {
     for (int b = 0; b < methods; ++b) {
-      if (analysis.Method(b).role == role && analysis.Method(b).agent == agent) add(a, b);
+      const SweepMethod& other = analysis.Method(b);
+      if (other.role == role && other.agent == agent && SameVariant(analysis.Method(a), other)) {
+        add(a, b);
+      }
     }
   };
   for (int a = 0; a < methods; ++a) {
@@ -559,6 +574,7 @@ Analysis Analyse(const RunRecords& records, const Registries& registries,
   Compare(analysis, auc, registries.agents, options.baseline, options.bootstrap);
   AddAggregates(analysis, options.bootstrap);
   AddCautions(analysis);
+  AddSelections(analysis);
   return analysis;
 }
 

@@ -138,6 +138,16 @@ struct Caution {
   std::string text = {};
 };
 
+// The best variant of a method. It was chosen by what was measured, so its score flatters it.
+struct Selection {
+  std::string of = {};  // name of the [[method]] in the sweep's file
+  int variants = 0, scored = 0, tasks = 0;
+  bool raw = false;                            // scores are returns, not normalised
+  int best = 0;                                // method
+  double score = 0.0, next = 0.0, last = 0.0;  // of the best, the second and the worst
+  std::vector<std::uint64_t> seeds = {};
+};
+
 struct CostEntry {
   int task = 0, method = 0;
   double steps_per_second = 0.0;
@@ -159,6 +169,7 @@ struct Analysis {
   std::vector<ImprovementEntry> improvements = {};
   std::vector<Verdict> verdicts = {};
   std::vector<Caution> cautions = {};
+  std::vector<Selection> selections = {};
   // At shares of the budget: interquartile mean of the normalised returns of all runs.
   std::vector<Aggregate> aggregate_curves = {};
   // At normalised returns: share of runs whose last evaluation is above.

@@ -199,6 +199,59 @@ TEST_F(AnalysisTest, WhatToKnowBeforeTheFigures) {
   EXPECT_EQ(all.find("Random actions"), std::string::npos) << all;
 }
 
+TEST_F(AnalysisTest, TheBestVariantIsSelectedOnWhatAllHave) {
+  std::vector<SyntheticMethod> methods;
+  for (const char* width : {"8", "16", "32", "64"}) {
+    const std::string setting = StrCat("hidden_width=", width);
+    methods.push_back({.name = StrCat("sac-", width),
+                       .agent = "sac",
+                       .role = "baseline",
+                       .variant_of = "sac",
+                       .varied = {setting}});
+    for (const char* role : {"scratch", "transfer"}) {
+      methods.push_back(
+          {.name = StrCat(role, "-", width), .agent = "msrl", .role = role, .varied = {setting}});
+    }
+  }
+  WriteSyntheticSweep(folder_,
+                      {.envs = {"reacher", "hopper"}, .methods = methods, .seeds = {1, 2, 3}});
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const char* env : {"reacher", "hopper"}) {
+      Line(env, "sac-8", "sac", seed, 0.4);
+      Line(env, "sac-16", "sac", seed, env == std::string("hopper") ? 0.9 : 0.5);
+      Line(env, "scratch-8", "msrl", seed, 0.4);
+      Line(env, "transfer-8", "msrl", seed, 0.4);
+      Line(env, "transfer-16", "msrl", seed, 0.4);
+    }
+  }
+  // far ahead in the seed that it has; behind where the others are measured too
+  Line("reacher", "sac-32", "sac", 1, 0.6);
+  Line("hopper", "sac-32", "sac", 1, 0.6);
+  const RunRecords records = ReadRunRecords(folder_, BuiltinAgents());
+  const Analysis analysis = Analyse(records, BuiltinRegistries());
+  ASSERT_EQ(analysis.selections.size(), 1u);
+  const Selection& selection = analysis.selections[0];
+  EXPECT_EQ(selection.of, "sac");
+  EXPECT_EQ(analysis.Method(selection.best).name, "sac-16");
+  EXPECT_NEAR(selection.score, 0.7 / 8, 1e-12);
+  EXPECT_NEAR(selection.next, 0.6 / 8, 1e-12);
+  EXPECT_NEAR(selection.last, 0.4 / 8, 1e-12);
+  EXPECT_EQ(selection.variants, 4);
+  EXPECT_EQ(selection.scored, 3);  // one has no run
+  EXPECT_EQ(selection.tasks, 2);
+  EXPECT_EQ(selection.seeds, (std::vector<std::uint64_t>{1}));
+  EXPECT_FALSE(selection.raw);
+  // the gain is that of equal widths
+  for (const GainEntry& gain : analysis.gains) {
+    const std::string &a = analysis.Method(gain.of.a).name, &b = analysis.Method(gain.of.b).name;
+    EXPECT_EQ(a.substr(a.find('-')), b.substr(b.find('-')));
+  }
+  EXPECT_TRUE(std::ranges::any_of(analysis.gains, [&](const GainEntry& gain) {
+    return analysis.Method(gain.of.a).name == "transfer-8" &&
+           analysis.Method(gain.of.b).name == "scratch-8";
+  }));
+}
+
 TEST_F(AnalysisTest, AFamilyIsTheMeanOfItsTasksForSeedsThatHaveAll) {
   Sweep({"reacher", "pusher", "hopper"});
   for (const std::uint64_t seed : {100, 101, 102}) {

@@ -58,7 +58,19 @@ struct ObstructionExhibit {
   std::vector<CalibrationBin> calibration = {};
 };
 
+// The beginning of an episode, as moving pictures.
+struct Clip {
+  const RunScore* of = nullptr;
+  int runs = 0;          // among which it was chosen: the best last evaluation
+  int steps = 0;         // that are shown
+  bool ended = false;    // whether these are the whole episode
+  double episode = 0.0;  // return of these steps
+  int width = 0, height = 0;
+  std::string gif = {}, still = {};  // bytes of the files; the still is a PNG of the first frame
+};
+
 struct Exhibits {
+  std::vector<Clip> clips = {};
   std::vector<MatrixExhibit> matrices = {};
   std::vector<LibraryExhibit> libraries = {};
   std::vector<ObstructionExhibit> obstructions = {};

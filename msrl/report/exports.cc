@@ -33,6 +33,23 @@ Json High(const std::optional<Interval>& interval) {
   return interval ? Json(interval->high) : Json();
 }
 
+std::string Base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve(4 * (bytes.size() / 3 + 1));
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const auto byte = [&](std::size_t k) -> unsigned {
+      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0;
+    };
+    const unsigned bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    for (std::size_t k = 0; k < 4; ++k) {
+      text += i + k > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
+    }
+  }
+  return text;
+}
+
 template <typename Items, typename Convert>
 Json List(const Items& items, const Convert& convert) {
   Json list = Json::array();
@@ -90,6 +107,19 @@ class Document {
     json["judges_transfer"] = analysis_.JudgesTransfer();
     json["cautions"] = List(analysis_.cautions, [this](const Caution& caution) {
       return Json{{"env", Task(caution.task)}, {"text", caution.text}};
+    });
+    json["selections"] = List(analysis_.selections, [this](const Selection& selection) {
+      return Json{{"of", selection.of},
+                  {"best", Method(selection.best)},
+                  {"settings", analysis_.Method(selection.best).varied},
+                  {"score", selection.score},
+                  {"next", selection.next},
+                  {"last", selection.last},
+                  {"raw", selection.raw},
+                  {"variants", selection.variants},
+                  {"scored", selection.scored},
+                  {"tasks", selection.tasks},
+                  {"seeds", selection.seeds}};
     });
     for (const auto& [key, aggregates] :
          {std::pair("aggregate_curves", &analysis_.aggregate_curves),
@@ -176,6 +206,16 @@ class Document {
                                                {"amplitude", Value(transfer->amplitude)}}));
       }
     }
+    json["clips"] = List(exhibits.clips, [this](const Clip& clip) {
+      return Of(*clip.of, {{"runs", clip.runs},
+                           {"steps", clip.steps},
+                           {"ended", clip.ended},
+                           {"return", clip.episode},
+                           {"width", clip.width},
+                           {"height", clip.height},
+                           {"gif", Base64(clip.gif)},
+                           {"first_frame", Base64(clip.still)}});
+    });
     json["matrices"] = List(exhibits.matrices, [this](const MatrixExhibit& exhibit) {
       const auto block = [](const auto& named) {
         return Json{{"name", named.first}, {"size", named.second}};

@@ -241,6 +241,30 @@ std::vector<Table> MakeTables(const RunRecords& records, const Analysis& analysi
                             return {analysis.TaskName(caution.task), caution.text};
                           }));
   tables.push_back(ListOf(
+      "Best of the variants",
+      "By the mean few-shot AUC over the tasks and seeds that all variants have. Each was selected "
+      "on these seeds, so its score flatters it: run it on other seeds before you report it.",
+      {"method", "best", "settings", "score", "second", "worst", "variants", "tasks", "seeds"},
+      analysis.selections, [&](const Selection& selection) -> Line {
+        const SweepMethod& best = analysis.Method(selection.best);
+        const int decimals = selection.raw ? 1 : 3;
+        std::string settings;
+        for (const std::string& setting : best.varied) {
+          settings += StrCat(settings.empty() ? "" : " ", setting);
+        }
+        std::string variants = std::to_string(selection.scored);
+        if (selection.scored < selection.variants) variants += StrCat(" of ", selection.variants);
+        return {selection.of,
+                best.name,
+                settings,
+                FixedText(selection.score, decimals),
+                FixedText(selection.next, decimals),
+                FixedText(selection.last, decimals),
+                variants,
+                std::to_string(selection.tasks),
+                std::to_string(selection.seeds.size())};
+      }));
+  tables.push_back(ListOf(
       analysis.JudgesTransfer() ? "Transfer gain, in words" : "Gain, in words",
       "Gain in few-shot AUC, paired by seeds, with 95 % interval. Clear: the interval leaves out 0 "
       "(at least 5 pairs).",

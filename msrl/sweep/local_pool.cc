@@ -130,8 +130,8 @@ class Pool {
       if (entry.deaths < (IsCrash(signal) ? kMaxCrashes : kMaxKills)) {
         if (!give_up_ && !options_.stop()) {
           options_.say(signal == 0
-                           ? StrCat(path, " was stopped; it goes on")
-                           : StrCat(path, " was killed by signal ", signal, "; it goes on"));
+                           ? StrCat(path, " was stopped; it continues")
+                           : StrCat(path, " was killed by signal ", signal, "; it continues"));
         }
         if (entry.state != State::kElsewhere) entry.state = State::kWaiting;
         return;

@@ -12,6 +12,7 @@
 #include "msrl/run/json_fields.h"
 #include "msrl/run/run_directory.h"
 #include "msrl/run/start_from.h"
+#include "msrl/sweep/variants.h"
 #include "msrl/value/value_branch.h"
 
 namespace msrl {
@@ -339,7 +340,8 @@ RunSpec SweepPlan::ResolvedSpecOf(const PlannedRun& run, const Registries& regis
 }
 
 SweepPlan MakePlan(const SweepSpec& spec, const Registries& registries) {
-  return PlanBuilder(spec, registries).Make();
+  const SweepSpec single = WithVariants(spec, registries.agents);
+  return PlanBuilder(single, registries).Make();
 }
 
 std::string Identity(const SweepPlan& plan, const PlannedRun& run, const RunSpec& resolved,
@@ -399,6 +401,12 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
     // from before runs could start with a library
     for (Json& method : json.at("methods")) {
       if (method.is_object()) method.emplace("library", "");
+    }
+    // from before there were lists in settings
+    for (Json& method : json.at("methods")) {
+      if (!method.is_object()) continue;
+      method.emplace("variant_of", "");
+      method.emplace("varied", Json::array());
     }
     // from before there were several behaviours
     if (json.contains("source") && json["source"].is_object()) {

@@ -160,7 +160,7 @@ void RequireFits(const SweepDirectory& directory, SweepPlan& plan, const Registr
     } else if (!options.any_version) {
       throw UserError(StrCat(directory.File(run.path).string(), " was made by ",
                              record.code.back().Describe(), ", this is ", BuildVersion(), " (",
-                             BuildCommit(), "): go on with that one, or say --any-version"));
+                             BuildCommit(), "): continue with that one, or say --any-version"));
     }
   }
   if (old_finished > 0) {

@@ -20,7 +20,6 @@ namespace msrl {
 namespace {
 
 constexpr std::size_t kMaxSeeds = 10'000;
-constexpr std::size_t kMaxNames = 1'000;
 
 int LineOf(const toml::source_region& place) { return static_cast<int>(place.begin.line); }
 
@@ -71,8 +70,8 @@ class Reader {
   std::string Name(std::string_view key, std::string_view otherwise = "") const {
     const std::string name =
         otherwise.empty() ? RequiredText(key) : Text(key, std::string(otherwise));
-    const bool good = !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
-                      std::ranges::all_of(name, [](char c) {
+    const bool good = !name.empty() && name.size() <= kMaxNameLength && name[0] != '.' &&
+                      name[0] != '-' && std::ranges::all_of(name, [](char c) {
                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
                       });
@@ -151,27 +150,46 @@ class Reader {
     const auto* table = As<toml::table>("settings", wanted);
     if (table == nullptr) return settings;
     for (const auto& [name, node] : *table) {
-      SweepSetting setting;
-      setting.key = std::string(name.str());
+      SweepSetting setting{.key = std::string(name.str()), .value = {}, .line = 0};
       setting.line = LineOf(node.source());
-      const auto* text = node.as_string();
-      if (text != nullptr && std::ranges::none_of(**text, IsControl)) {
-        setting.value = **text;
-      } else if (const auto* flag = node.as_boolean()) {
-        setting.value = **flag ? "true" : "false";
-      } else if (const auto* whole = node.as_integer()) {
-        setting.value = std::to_string(**whole);
-      } else if (const auto* number = node.as_floating_point(); number && std::isfinite(**number)) {
-        char digits[64];
-        setting.value.assign(digits, std::to_chars(digits, digits + 64, **number).ptr);
+      if (const toml::array* list = node.as_array()) {
+        setting.values = Values(setting.key, *list);
       } else {
-        Fail(setting.line,
-             StrCat("setting ", setting.key, " must be a text, a finite number, or true or false"));
+        setting.value = Value(setting.key, node);
       }
       settings.push_back(std::move(setting));
     }
     // in the order of the file, as --set would be given
     std::ranges::stable_sort(settings, {}, &SweepSetting::line);
+    return settings;
+  }
+  // Without lists.
+  std::vector<SweepSetting> PlainSettings() const {
+    std::vector<SweepSetting> settings = Settings();
+    for (const SweepSetting& setting : settings) {
+      if (!setting.values.empty()) {
+        Fail(setting.line, StrCat("setting ", setting.key, " has one value here, no list: write a ",
+                                  where_, " for each"));
+      }
+    }
+    return settings;
+  }
+  std::vector<SearchedSetting> Searched() const {
+    std::vector<SearchedSetting> settings;
+    const auto* table = As<toml::table>("settings", "a section [search.settings]");
+    if (table == nullptr || table->empty()) {
+      Fail(line(), "[search] needs settings: [search.settings] says what to draw");
+    }
+    for (const auto& [name, node] : *table) {
+      SearchedSetting setting{.key = std::string(name.str()), .line = LineOf(node.source())};
+      if (const toml::array* list = node.as_array()) {
+        setting.choices = Values(setting.key, *list);
+      } else {
+        ReadRange(node, setting);
+      }
+      settings.push_back(std::move(setting));
+    }
+    std::ranges::stable_sort(settings, {}, &SearchedSetting::line);
     return settings;
   }
   std::optional<Reader> Section(std::string_view key) const {
@@ -184,7 +202,7 @@ class Reader {
     std::vector<Reader> sections;
     const auto* array = As<toml::array>(key, "sections " + name);
     if (array == nullptr) return sections;
-    if (array->size() > kMaxNames) Fail(KeyLine(key), "more than 1000 " + name);
+    if (array->size() > kMaxSweepNames) Fail(KeyLine(key), "more than 1000 " + name);
     for (const toml::node& element : *array) {
       if (!element.is_table()) Wrong(key, element, "sections " + name);
       sections.emplace_back(file_, *element.as_table(), name);
@@ -203,6 +221,63 @@ class Reader {
   [[noreturn]] void Wrong(std::string_view key, const toml::node& node,
                           std::string_view wanted) const {
     Fail(LineOf(node.source()), StrCat(key, " must be ", wanted));
+  }
+
+  // As SetField takes it.
+  std::string Value(std::string_view key, const toml::node& node) const {
+    const auto* text = node.as_string();
+    if (text != nullptr && std::ranges::none_of(**text, IsControl)) return **text;
+    if (const auto* flag = node.as_boolean()) return **flag ? "true" : "false";
+    if (const auto* whole = node.as_integer()) return std::to_string(**whole);
+    if (const auto* number = node.as_floating_point(); number && std::isfinite(**number)) {
+      char digits[64];
+      return {digits, std::to_chars(digits, digits + 64, **number).ptr};
+    }
+    Fail(LineOf(node.source()),
+         StrCat("setting ", key, " must be a text, a finite number, true or false, or a list"));
+  }
+  std::vector<std::string> Values(std::string_view key, const toml::array& list) const {
+    const int line = LineOf(list.source());
+    if (list.empty()) Fail(line, StrCat("setting ", key, " is an empty list"));
+    if (list.size() > kMaxSweepNames)
+      Fail(line, StrCat("setting ", key, ": more than 1000 values"));
+    std::vector<std::string> values;
+    for (const toml::node& element : list) {
+      values.push_back(Value(key, element));
+      if (std::ranges::count(values, values.back()) > 1) {
+        Fail(line, StrCat("setting ", key, " has ", values.back(), " twice"));
+      }
+    }
+    return values;
+  }
+  // { range = [low, high] } or { log = [low, high] }.
+  void ReadRange(const toml::node& node, SearchedSetting& setting) const {
+    const auto wrong = [&] {
+      Fail(setting.line, StrCat("setting ", setting.key,
+                                " must be a list of choices, { range = [low, high] } or "
+                                "{ log = [low, high] }"));
+    };
+    const toml::table* table = node.as_table();
+    if (table == nullptr || table->size() != 1) wrong();
+    const auto only = table->begin();
+    const auto& [kind, bounds] = *only;
+    setting.log = kind == "log";
+    const toml::array* pair = bounds.as_array();
+    if ((kind != "range" && !setting.log) || pair == nullptr || pair->size() != 2) wrong();
+    const toml::node &first = *pair->get(0), &last = *pair->get(1);
+    if (!first.is_number() || !last.is_number()) wrong();
+    setting.low = *first.value<double>();
+    setting.high = *last.value<double>();
+    setting.whole = first.is_integer() && last.is_integer();
+    const auto require = [&](bool good, std::string_view what) {
+      if (!good) Fail(setting.line, StrCat("setting ", setting.key, ": ", what));
+    };
+    require(std::isfinite(setting.low) && std::isfinite(setting.high) &&
+                setting.low < setting.high && std::isfinite(setting.high - setting.low),
+            "a range goes from the smaller to the larger number");
+    require(!setting.log || setting.low > 0.0, "a logarithmic range begins above 0");
+    require(!setting.whole || std::max(-setting.low, setting.high) <= 1e15,
+            "whole numbers are at most 1e15");
   }
 
   std::string_view file_;
@@ -265,7 +340,7 @@ SweepBranch ReadBranch(const Reader& reader, bool any_kind) {
   branch.control = reader.Text("control", branch.control);
   reader.Int("updates", 0, 1'000'000'000, branch.updates);
   reader.Seeds("seeds", branch.seeds);
-  branch.written = reader.Settings();
+  branch.written = reader.PlainSettings();
   return branch;
 }
 
@@ -316,6 +391,18 @@ SweepMethod ReadMethod(const Reader& reader) {
   return method;
 }
 
+SweepSearch ReadSearch(const Reader& reader) {
+  reader.Allow({"trials", "seed", "methods", "settings"});
+  SweepSearch search;
+  search.line = reader.line();
+  reader.Int("trials", 1, static_cast<std::int64_t>(kMaxSweepNames), search.trials);
+  if (search.trials == 0) reader.Fail(search.line, "[search] needs trials");
+  reader.Int("seed", 0, INT64_MAX, search.seed);
+  search.methods = reader.Texts("methods");
+  search.settings = reader.Searched();
+  return search;
+}
+
 template <typename Item>
 std::vector<std::string> Names(const std::vector<Item>& items) {
   std::vector<std::string> names;
@@ -348,6 +435,13 @@ void RequireReferences(const Reader& reader, const SweepSpec& spec) {
       reader.RequireKnown(
           method.line, env, envs,
           StrCat("method '", method.name, "' names '", env, "', which is no [[env]]"));
+    }
+  }
+  if (spec.search) {
+    const std::vector<std::string> methods = Names(spec.methods);
+    for (const std::string& method : spec.search->methods) {
+      reader.RequireKnown(spec.search->line, method, methods,
+                          StrCat("[search] names '", method, "', which is no [[method]]"));
     }
   }
   for (const SweepBranch& branch : spec.branches) {
@@ -393,7 +487,7 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   SweepSpec spec;
   spec.file = file;
   const Reader top(file, document, "the file");
-  top.Allow({"sweep", "settings", "source", "branch", "pretrain", "env", "method"});
+  top.Allow({"sweep", "settings", "source", "branch", "pretrain", "env", "method", "search"});
   const std::optional<Reader> sweep = top.Section("sweep");
   const std::optional<Reader> source = top.Section("source");
   const std::vector<Reader> envs = top.Sections("env"), methods = top.Sections("method");
@@ -409,6 +503,9 @@ SweepSpec ParseSweepSpec(std::string_view text, std::string_view file) {
   }
   for (const Reader& env : envs) spec.envs.push_back(ReadEnv(env, defaults));
   for (const Reader& method : methods) spec.methods.push_back(ReadMethod(method));
+  if (const std::optional<Reader> search = top.Section("search")) {
+    spec.search = ReadSearch(*search);
+  }
   if (spec.envs.empty()) top.Fail(1, "there is no [[env]]");
   if (spec.methods.empty()) top.Fail(1, "there is no [[method]]");
   if (!spec.branches.empty() && !spec.source) {

@@ -18,6 +18,8 @@ struct SweepSetting {
   std::string key;
   std::string value;
   int line = 0;
+  // Of a list in the file, in place of the value: each makes a variant (variants.h).
+  std::vector<std::string> values = {};
 
   std::string Assignment() const { return key + "=" + value; }
 };
@@ -110,6 +112,8 @@ struct SweepMethod {
   bool unaligned = false;
   std::string library = {};  // hash of the segments that its runs start with; empty: none
   std::vector<std::string> settings = {};  // shared ones included
+  std::string variant_of = {};             // [[method]] with lists or a search; empty: none
+  std::vector<std::string> varied = {};    // which of the settings make this variant
 
   template <typename V>
   void Fields(V&& visit) {
@@ -123,12 +127,32 @@ struct SweepMethod {
     visit("unaligned", unaligned);
     visit("library", library);
     visit("settings", settings);
+    visit("variant_of", variant_of);
+    visit("varied", varied);
   }
 
   std::string library_place = {};  // the file with these segments, or a run that has them
   std::vector<SweepSetting> written = {};
   bool shared = true;                  // whether [settings] apply
   std::vector<std::string> envs = {};  // none: all
+  int line = 0;
+};
+
+// What a random search draws for one setting.
+struct SearchedSetting {
+  std::string key;
+  int line = 0;
+  std::vector<std::string> choices = {};  // one of these; empty: from low to high
+  double low = 0.0, high = 0.0;
+  bool log = false;    // evenly in the logarithm
+  bool whole = false;  // whole numbers only
+};
+
+struct SweepSearch {
+  int trials = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> methods = {};  // none: all that know one of the settings
+  std::vector<SearchedSetting> settings = {};
   int line = 0;
 };
 
@@ -143,7 +167,13 @@ struct SweepSpec {
   std::vector<SweepBranch> branches;
   std::vector<SweepEnv> envs;
   std::vector<SweepMethod> methods;
+  std::optional<SweepSearch> search;
 };
+
+// More methods, environments or values of one setting are refused.
+inline constexpr std::size_t kMaxSweepNames = 1'000;
+// Names become folders.
+inline constexpr std::size_t kMaxNameLength = 100;
 
 // Form only: types, ranges, names that are missing, doubled or refer to nothing within the file.
 // What environments and agents make of it is checked by MakePlan. UserError "file:line: what".

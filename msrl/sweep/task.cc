@@ -119,7 +119,7 @@ class TaskRunner {
     }
     if (!SameCode(record) && !options_.any_version) {
       throw UserError(StrCat(path.string(), " was made by ", record.code.back().Describe(),
-                             "; --any-version goes on all the same"));
+                             "; --any-version continues all the same"));
     }
     return Play(RunDirectory::OpenForWriting(path));
   }

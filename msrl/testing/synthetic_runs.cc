@@ -124,7 +124,9 @@ void WriteSyntheticSweep(const fs::path& folder, const SyntheticSweep& sweep) {
                             .agent = method.agent,
                             .role = method.role,
                             .paper = method.paper,
-                            .component = "branch"});
+                            .component = "branch",
+                            .variant_of = method.variant_of,
+                            .varied = method.varied});
   }
   for (std::size_t env = 0; env < plan.envs.size(); ++env) {
     for (std::size_t method = 0; method < plan.methods.size(); ++method) {

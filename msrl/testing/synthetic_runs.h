@@ -34,6 +34,8 @@ struct SyntheticMethod {
   std::string name, agent, role;
   std::string paper = {};
   std::string title = {};
+  std::string variant_of = {};
+  std::vector<std::string> varied = {};
 };
 
 struct SyntheticSweep {

@@ -3,8 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "msrl/agents/registry.h"
 #include "msrl/core/check.h"
 #include "msrl/sweep/sweep_spec.h"
+#include "msrl/sweep/variants.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -18,6 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const msrl::SweepBranch& branch : spec.branches) {
       if (branch.seeds.empty()) std::abort();
+    }
+    const msrl::SweepSpec single = msrl::WithVariants(spec, msrl::BuiltinAgents());
+    if (single.search || single.methods.size() > msrl::kMaxSweepNames) std::abort();
+    for (const msrl::SweepMethod& method : single.methods) {
+      if (method.name.find('/') != std::string::npos) std::abort();
+      for (const msrl::SweepSetting& setting : method.written) {
+        if (!setting.values.empty()) std::abort();
+      }
     }
   } catch (const msrl::UserError& error) {
     const std::string_view what = error.what();

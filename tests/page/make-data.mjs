@@ -83,6 +83,26 @@ const kMethods = [
   ],
   ['no-action', 'MSRL w/o action blocks', 'ablation', 'target-trained', '', 0.52],
 ];
+// 8x6 pixels: a red frame and a blue one, and a green picture
+const kGif =
+  'R0lGODlhCAAGAPcfMQAAACQAAEgAAGwAAJAAALQAANgAAPwAAAAkACQkAEgkAGwkAJAkALQkANgkAPwk' +
+  'AABIACRIAEhIAGxIAJBIALRIANhIAPxIAABsACRsAEhsAGxsAJBsALRsANhsAPxsAACQACSQAEiQAGyQ' +
+  'AJCQALSQANiQAPyQAAC0ACS0AEi0AGy0AJC0ALS0ANi0APy0AADYACTYAEjYAGzYAJDYALTYANjYAPzY' +
+  'AAD8ACT8AEj8AGz8AJD8ALT8ANj8APz8AAAAVSQAVUgAVWwAVZAAVbQAVdgAVfwAVQAkVSQkVUgkVWwk' +
+  'VZAkVbQkVdgkVfwkVQBIVSRIVUhIVWxIVZBIVbRIVdhIVfxIVQBsVSRsVUhsVWxsVZBsVbRsVdhsVfxs' +
+  'VQCQVSSQVUiQVWyQVZCQVbSQVdiQVfyQVQC0VSS0VUi0VWy0VZC0VbS0Vdi0Vfy0VQDYVSTYVUjYVWzY' +
+  'VZDYVbTYVdjYVfzYVQD8VST8VUj8VWz8VZD8VbT8Vdj8Vfz8VQAAqiQAqkgAqmwAqpAAqrQAqtgAqvwA' +
+  'qgAkqiQkqkgkqmwkqpAkqrQkqtgkqvwkqgBIqiRIqkhIqmxIqpBIqrRIqthIqvxIqgBsqiRsqkhsqmxs' +
+  'qpBsqrRsqthsqvxsqgCQqiSQqkiQqmyQqpCQqrSQqtiQqvyQqgC0qiS0qki0qmy0qpC0qrS0qti0qvy0' +
+  'qgDYqiTYqkjYqmzYqpDYqrTYqtjYqvzYqgD8qiT8qkj8qmz8qpD8qrT8qtj8qvz8qgAA/yQA/0gA/2wA' +
+  '/5AA/7QA/9gA//wA/wAk/yQk/0gk/2wk/5Ak/7Qk/9gk//wk/wBI/yRI/0hI/2xI/5BI/7RI/9hI//xI' +
+  '/wBs/yRs/0hs/2xs/5Bs/7Rs/9hs//xs/wCQ/ySQ/0iQ/2yQ/5CQ/7SQ/9iQ//yQ/wC0/yS0/0i0/2y0' +
+  '/5C0/7S0/9i0//y0/wDY/yTY/0jY/2zY/5DY/7TY/9jY//zY/wD8/yT8/0j8/2z8/5D8/7T8/9j8//z8' +
+  '/yH/C05FVFNDQVBFMi4wAwEAAAAh+QQECgAfACwAAAAACAAGAAAIDwAPCBxIsKDBgQYOKlQYEAAh+QQF' +
+  'CgAAACwAAAAACAAGAAAIEAABARtIsKDBgwgRCkw4MCAAOw==';
+const kStill =
+  'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAGCAIAAABxZ0isAAAACXBIWXMAAAABAAAAAQBPJcTWAAAAEElE' +
+  'QVR4nGNgqGfAjgZSAgD64BfRTaU0DAAAAABJRU5ErkJggg==';
 const kSlots = [
   'position_x',
   'position_y',
@@ -404,6 +424,23 @@ export function makeData(kind) {
     min_verdict_pairs: 5,
     judges_transfer: true,
     cautions: rich ? [{env: envs[0].name, text: bad(2, '“Standing still” is above every method')}] : [],
+    selections: rich
+      ? [
+          {
+            of: bad(3, 'sac'),
+            best: methods[0].name,
+            settings: [bad(4, 'hidden_width=128'), 'batch_size=256'],
+            score: 0.51234,
+            next: 0.4821,
+            last: 0.1,
+            raw: false,
+            variants: 12,
+            scored: 11,
+            tasks: envs.length,
+            seeds: [0, 1, 2],
+          },
+        ]
+      : [],
     aggregate_curves: rich ? aggregates(places, (share, m) => share * (0.4 + 0.05 * m)) : [],
     profiles: rich ? aggregates(places, (level, m) => Math.max(0, 1 - level * (1.5 - 0.1 * m))) : [],
     raw_returns: rich
@@ -506,6 +543,21 @@ export function makeData(kind) {
             amplitude: round(0.3 + 0.05 * rng.normal()),
           })),
         )
+      : [],
+    clips: rich
+      ? envs.slice(0, 2).map((env, e) => ({
+          env: env.name,
+          method: methods[0].name,
+          seed: seeds[0],
+          runs: 12,
+          steps: 50 + e,
+          ended: e === 0,
+          return: -4.25,
+          width: 8,
+          height: 6,
+          gif: kGif,
+          first_frame: e === 0 ? kStill : bad(0, kStill),
+        }))
       : [],
     matrices: exhibits.map((env) => makeMatrices(env, own, rng)),
     library: exhibits.map((env) => makeLibrary(env, own, rng)),

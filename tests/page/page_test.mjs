@@ -47,10 +47,17 @@ before(async () => {
 after(() => browser?.close());
 
 // Opens the page with the data; `seen` collects everything that a quiet page does not do.
-async function open(data, {width = 1280, scheme = 'light', html, timeout = 30000} = {}) {
+async function open(
+  data,
+  {width = 1280, scheme = 'light', motion = 'no-preference', html, timeout = 30000} = {},
+) {
   const file = join(out, `page-${Math.random().toString(36).slice(2)}.html`);
   writeFileSync(file, html ?? fill(template, data));
-  const context = await browser.newContext({viewport: {width, height: 900}, colorScheme: scheme});
+  const context = await browser.newContext({
+    viewport: {width, height: 900},
+    colorScheme: scheme,
+    reducedMotion: motion,
+  });
   const page = await context.newPage();
   const seen = [];
   page.on('console', (message) => seen.push(`console ${message.type()}: ${message.text()}`));
@@ -189,11 +196,13 @@ test('every panel is there, and only explained ones are missing', async () => {
     'aggregates',
     'main',
     'raw',
+    'selections',
     'gains',
     'controls',
     'ablations',
     'pretraining',
     'diagnostics',
+    'clips',
     'matrix',
     'library',
     'obstruction',
@@ -333,6 +342,40 @@ test('what a newcomer must know comes first', async () => {
   assert.match(await plain.page.textContent('#verdict h2'), /learns faster/);
   assert.equal(await plain.page.locator('.top .intro').count(), 0);
   await plain.close();
+});
+
+test('the best of the variants comes with a warning', async () => {
+  const {page, seen, close} = await open(makeData('small'));
+  const text = await page.textContent('#selections');
+  assert.match(text, /selected on 3 seeds .* run the chosen settings on other seeds/s);
+  assert.match(text, /hidden_width=128 batch_size=256/);
+  assert.match(text, /0\.512.*0\.482.*0\.100.*11 of 12/s);
+  assert.deepEqual(seen, []);
+  await close();
+});
+
+test('clips play and stop', async () => {
+  const {page, seen, close} = await open(makeData('small'));
+  assert.match(await page.textContent('#clips'), /best last evaluation, of up to 12: not a typical/);
+  const clip = page.locator('#clips figure').first();
+  assert.match(await clip.textContent(), /seed 100: return −4\.25 in 50 steps/);
+  assert.match(await page.locator('#clips figure').nth(1).textContent(), /the first 51 steps/);
+  const image = clip.locator('img');
+  const shown = () => image.evaluate((img) => [img.src.slice(0, 15), img.complete, img.naturalWidth]);
+  await image.evaluate((img) => img.decode());
+  assert.deepEqual(await shown(), ['data:image/gif;', true, 8]);
+  await clip.getByRole('button', {name: /^Stop/}).click();
+  await image.evaluate((img) => img.decode());
+  assert.deepEqual(await shown(), ['data:image/png;', true, 8]);
+  await clip.getByRole('button', {name: /^Play/}).click();
+  assert.equal((await shown())[0], 'data:image/gif;');
+  assert.deepEqual(seen, []);
+  await close();
+  // who wants less motion gets none unasked
+  const calm = await open(makeData('small'), {motion: 'reduce'});
+  const src = await calm.page.locator('#clips img').first().getAttribute('src');
+  assert.ok(src.startsWith('data:image/png;'));
+  await calm.close();
 });
 
 test('dark mode changes the page and redraws the charts', async () => {
@@ -653,7 +696,12 @@ test('hostile names are shown as they are written', async () => {
   const {page, seen, close} = await open(makeData('hostile'));
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.locator('script').count(), 2);
-  assert.equal(await page.locator('img, iframe, object, embed').count(), 0);
+  assert.equal(await page.locator('img:not(#clips img), iframe, object, embed').count(), 0);
+  // a film that is none of base64 has no address at all
+  const sources = () => page.$$eval('#clips img', (all) => all.map((img) => img.getAttribute('src')));
+  for (const src of await sources()) assert.match(src, /^data:image\/gif;base64,/);
+  await page.locator('#clips button').nth(1).click();
+  assert.equal((await sources())[1], '');
   assert.equal(await page.textContent('h1'), kHostile[0]);
   const text = await page.textContent('body');
   for (const name of kHostile) assert.ok(text.includes(name), name);

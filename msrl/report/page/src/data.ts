@@ -146,6 +146,19 @@ export interface Predictor {
   predictor: Maybe;
   amplitude: Maybe;
 }
+export interface Clip {
+  env: string;
+  method: string;
+  seed: number;
+  runs: number;
+  steps: number;
+  ended: boolean;
+  return: Maybe;
+  width: number;
+  height: number;
+  gif: string; // base64
+  first_frame: string; // base64, a PNG
+}
 export interface Prefix {
   t: number;
   reward: Maybe;
@@ -200,6 +213,19 @@ export interface Caution {
   env: string;
   text: string;
 }
+export interface Selection {
+  of: string;
+  best: string;
+  settings: string[];
+  score: Maybe;
+  next: Maybe;
+  last: Maybe;
+  raw: boolean;
+  variants: number;
+  scored: number;
+  tasks: number;
+  seeds: number[];
+}
 export interface Aggregate {
   method: string;
   at: number[];
@@ -227,6 +253,7 @@ export interface Report {
   min_verdict_pairs: number; // with fewer an interval is no proof
   judges_transfer: boolean;
   cautions: Caution[];
+  selections: Selection[];
   verdicts: Verdict[];
   aggregate_curves: Aggregate[];
   profiles: Aggregate[];
@@ -243,6 +270,7 @@ export interface Report {
   branches: Branch[];
   diagnostics: {rows: DiagnosticRow[]} | null;
   predictor: Predictor[];
+  clips: Clip[];
   matrices: Matrices[];
   library: Library[];
   obstruction: Obstruction[];
@@ -287,6 +315,11 @@ export function read(text: string): Report {
     min_verdict_pairs: data.min_verdict_pairs ?? 1,
     judges_transfer: data.judges_transfer ?? true,
     cautions: list(data.cautions),
+    selections: list<Selection>(data.selections).map((selection) => ({
+      ...selection,
+      settings: list(selection.settings),
+      seeds: list(selection.seeds),
+    })),
     verdicts: list(data.verdicts),
     aggregate_curves: list(data.aggregate_curves),
     profiles: list(data.profiles),
@@ -312,6 +345,7 @@ export function read(text: string): Report {
     branches: list(data.branches),
     diagnostics: data.diagnostics ? {rows: list(data.diagnostics.rows)} : null,
     predictor: list(data.predictor),
+    clips: list(data.clips),
     matrices: list(data.matrices),
     library: list(data.library),
     obstruction: list(data.obstruction),

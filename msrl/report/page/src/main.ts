@@ -4,6 +4,7 @@ import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
 import {AggregatesPanel, aggregatesPanel} from './aggregates';
+import {clipsPanel} from './clips';
 import {CurvesPanel, curvesPanel} from './curves';
 import {read, Report} from './data';
 import {h} from './dom';
@@ -22,7 +23,7 @@ import {
   themeSwitch,
   verdictPanel,
 } from './panels';
-import {ablationsPanel, controlsPanel, gainsPanel, mainPanel, rawPanel} from './results';
+import {ablationsPanel, controlsPanel, gainsPanel, mainPanel, rawPanel, selectionsPanel} from './results';
 import {assignLooks, startTheme} from './theme';
 
 interface Status {
@@ -56,11 +57,13 @@ const kNames: Record<string, string> = {
   aggregates: 'All tasks together',
   main: 'Results',
   raw: 'Raw returns',
+  selections: 'Best of the variants',
   gains: 'Gains',
   controls: 'Negative controls',
   ablations: 'Ablations',
   pretraining: 'Source pretraining',
   diagnostics: 'Source diagnostics',
+  clips: 'Clips',
   matrix: 'Matrix viewer',
   library: 'Segment library',
   obstruction: 'Obstruction filter',
@@ -134,11 +137,13 @@ async function build(report: Report, begin: number): Promise<void> {
   (aggregates as AggregatesPanel | null)?.draw();
   add('main', () => mainPanel(report));
   add('raw', () => rawPanel(report));
+  add('selections', () => selectionsPanel(report));
   add('gains', () => gainsPanel(report));
   add('controls', () => controlsPanel(report));
   add('ablations', () => ablationsPanel(report));
   add('pretraining', () => pretrainingPanel(report));
   add('diagnostics', () => diagnosticsPanel(report));
+  add('clips', () => clipsPanel(report));
   add('matrix', () => matrixPanel(report));
   add('library', () => libraryPanel(report));
   add('obstruction', () => obstructionPanel(report));

@@ -8,6 +8,7 @@ import {
   RawReturn,
   Report,
   Row,
+  Selection,
   SuccessCell,
   ThresholdCell,
 } from './data';
@@ -412,6 +413,54 @@ export function rawPanel(report: Report): Panel | null {
         },
         figure('Few-shot return', (row) => row.few_shot),
         figure('Final return', (row) => row.final),
+      ],
+    }),
+  );
+}
+
+// Of lists in settings and of random search.
+export function selectionsPanel(report: Report): Panel | null {
+  if (report.selections.length === 0) return null;
+  const titles = new Map(report.methods.map((method) => [method.name, method.title]));
+  const score = (row: Selection, value: Maybe) => (row.raw ? general(value) : fixed(value, 3));
+  const figure = (title: string, of: (row: Selection) => Maybe): Column<Selection> => ({
+    title,
+    kind: 'number',
+    value: of,
+    cell: (row) => score(row, of(row)),
+  });
+  const seeds = new Set(report.selections.flatMap((row) => row.seeds));
+  return panel(
+    'selections',
+    'Best of the variants',
+    'Variants',
+    [
+      'By the mean few-shot AUC over the tasks and seeds that all variants of a method have. ',
+      h(
+        'strong',
+        {},
+        `Each was selected on ${plural(seeds.size, 'seed')} that it was measured with, so its score ` +
+          'flatters it: run the chosen settings on other seeds before you report them.',
+      ),
+    ],
+    tableBlock<Selection>({
+      label: 'Best of the variants',
+      rows: report.selections,
+      columns: [
+        {title: 'Method', value: (row) => row.of},
+        {title: 'Best', value: (row) => titles.get(row.best) ?? row.best},
+        {title: 'Settings', value: (row) => row.settings.join(' ')},
+        figure('Score', (row) => row.score),
+        figure('Second', (row) => row.next),
+        figure('Worst', (row) => row.last),
+        {
+          title: 'Variants',
+          kind: 'number',
+          value: (row) => row.variants,
+          cell: (row) =>
+            row.scored < row.variants ? `${row.scored} of ${row.variants}` : count(row.variants),
+        },
+        {title: 'Seeds', kind: 'number', value: (row) => row.seeds.length},
       ],
     }),
   );
