@@ -25,6 +25,7 @@ namespace msrl {
 
 class Artefact;
 struct FeedForwardPolicy;
+class Replay;
 class SegmentLibrary;
 class Simulator;
 
@@ -94,6 +95,12 @@ class RunError : public std::runtime_error {
 void RequireFinite(std::string_view what, std::span<const float> values);
 void RequireFinite(std::string_view what, std::span<const double> values);
 
+// The steps of training that an agent keeps. Rewards are scaled_reward.
+struct KeptExperience {
+  const Replay* replay = nullptr;  // null: it keeps none
+  int first = 0;                   // where in a state the environment's observation begins
+};
+
 // For every step of training the runner calls Act, Observe and Update, in this order.
 class Agent {
  public:
@@ -130,6 +137,8 @@ class Agent {
   // What it does in evaluations, if that is a function of the observation alone; else a UserError
   // that says why not. See feed_forward.h.
   virtual FeedForwardPolicy ExportPolicy() const;
+  // What it learns from again, as long as it is kept.
+  virtual KeptExperience Kept() const { return {}; }
   // Something to tell the user once, mostly nothing.
   virtual std::string TakeNotice() { return {}; }
 

@@ -7,7 +7,9 @@
 
 #include "msrl/cli/commands.h"
 #include "msrl/core/check.h"
+#include "msrl/datasets/replay_episodes.h"
 #include "msrl/env/instance.h"
+#include "msrl/run/runner.h"
 #include "msrl/transfer/foreign_dataset.h"
 
 namespace msrl::cli {
@@ -63,7 +65,8 @@ void RunImport(const ImportOptions& options, const Program& /*program*/) {
 }
 
 struct ExportDatasetOptions : OptionList {
-  std::string& data = Required("FILE", "Episodes (.h5, made by the command collect)");
+  std::string& data =
+      Required("FROM", "Episodes (.h5, made by the command collect), or the directory of a run");
   std::string& root =
       Required("--minari", "Folder of all datasets, as MINARI_DATASETS_PATH names it");
   std::string& id = Required("--id", "Which one this becomes: NAMESPACE/NAME-v0");
@@ -82,11 +85,48 @@ int CountActions(const EpisodeFile& file, const EnvRegistry& envs) {
   return envs.Has(first.env) ? std::max(used, envs.Make(first.env, {})->spec().action.size) : used;
 }
 
+// What a run's agent keeps of its training.
+EpisodeFile ReplayOf(const std::string& place, const Program& program) {
+  const RunDirectory directory = RunDirectory::OpenForReading(place);
+  const RunSpec& spec = directory.spec();
+  const EnvSpec env = program.registries.envs.Make(spec.env, spec.env_settings)->spec();
+  const std::unique_ptr<Agent> agent = LoadAgent(directory, program.registries, program.warn);
+  const KeptExperience kept = agent->Kept();
+  if (kept.replay == nullptr) {
+    throw UserError(StrCat("agent '", spec.agent, "' keeps no replay: there is nothing to export"));
+  }
+  ReplayEpisodes replay =
+      EpisodesOf(*kept.replay, {.env = spec.env,
+                                .seed = spec.seed,
+                                .reward_scale = env.reward_scale,
+                                .discrete = env.action.kind == ActionKind::kDiscrete,
+                                .first = kept.first,
+                                .observation_size = env.observation_size});
+  if (replay.episodes.empty()) {
+    throw UserError(StrCat("the replay of ", place, " has no episode from its first step on"));
+  }
+  if (replay.forgotten_steps > 0) {
+    program.warn(StrCat("the oldest episode is left out: the replay has forgotten its beginning, ",
+                        replay.forgotten_steps, " steps of it are left"));
+  }
+  if (replay.last_is_open) {
+    program.warn("the newest episode was under way; its last step counts as truncated");
+  }
+  EpisodeFile file;
+  file.attributes = {{"agent", spec.agent}, {"seed", std::to_string(spec.seed)}};
+  file.gamma = env.gamma;
+  file.action_code_size = kActionCodeSize;
+  file.lift_id = CompactLift(agent->lift_kind())->id().ToString();
+  file.episodes = std::move(replay.episodes);
+  return file;
+}
+
 void RunExportDataset(const ExportDatasetOptions& options, const Program& program) {
-  const EpisodeFile file = ReadEpisodes(options.data);
-  const std::filesystem::path folder =
-      WriteMinari(options.root, {options.id, CountActions(file, program.registries.envs)}, file,
-                  options.replace());
+  const bool is_run = std::filesystem::is_directory(options.data);
+  const EpisodeFile file = is_run ? ReplayOf(options.data, program) : ReadEpisodes(options.data);
+  MinariDataset dataset{options.id, CountActions(file, program.registries.envs)};
+  if (is_run) dataset.algorithm = StrCat("msrl ", file.attributes.at("agent"));
+  const std::filesystem::path folder = WriteMinari(options.root, dataset, file, options.replace());
   fmt::print("{}: {} episodes, {} steps of {}\n", folder.string(), file.episodes.size(),
              file.TotalSteps(), file.episodes.front().env);
   fmt::print("  MINARI_DATASETS_PATH={} and minari.load_dataset(\"{}\") open it\n",
@@ -101,8 +141,8 @@ void AddDataset(CLI::App& app, const Program& program) {
   AddCommand(*command, program, "import",
              "Make episodes of somebody else's dataset, for describe, library and pretrain",
              RunImport);
-  AddCommand(*command, program, "export", "Write episodes as a dataset of Minari",
-             RunExportDataset);
+  AddCommand(*command, program, "export",
+             "Write episodes, or the replay of a run, as a dataset of Minari", RunExportDataset);
 }
 
 }  // namespace msrl::cli

@@ -75,7 +75,9 @@ void WriteEpisode(H5Writer& writer, const StoredEpisode& episode, std::size_t k)
   writer.Bools(group + "/terminations", flags, {steps});
   flags.back() = episode.truncated ? 1 : 0;
   writer.Bools(group + "/truncations", flags, {steps});
-  writer.Floats(group + "/infos/geometry", Flat(episode.geometry), TimeRows(episode.geometry));
+  if (episode.geometry.rows() > 0) {
+    writer.Floats(group + "/infos/geometry", Flat(episode.geometry), TimeRows(episode.geometry));
+  }
   for (const auto& [name, values] : episode.values) {
     writer.Floats(group + "/infos/value_" + name,
                   {values.data(), static_cast<std::size_t>(values.size())},
@@ -219,7 +221,7 @@ Segment ToSegment(const StoredEpisode& episode, int action_code_size) {
   return segment;
 }
 
-void RequireValid(const EpisodeFile& file, std::string_view source) {
+void RequireValid(const EpisodeFile& file, std::string_view source, GeometryIs geometry) {
   const auto fail = [source](std::size_t k, std::string_view problem) {
     throw UserError(StrCat(source, ": ", GroupName(k), ": ", problem));
   };
@@ -236,7 +238,8 @@ void RequireValid(const EpisodeFile& file, std::string_view source) {
         e.actions.cols() != steps || (e.discrete && e.actions.rows() != 1)) {
       fail(k, "lengths do not fit each other");
     }
-    if (e.geometry.rows() != file.episodes[0].geometry.rows() || e.geometry.rows() < 1) {
+    if (e.geometry.rows() != file.episodes[0].geometry.rows() ||
+        (e.geometry.rows() < 1 && geometry == GeometryIs::kThere)) {
       fail(k, "geometry has another size than before");
     }
     if (!e.observations.allFinite() || !e.geometry.allFinite() || !e.actions.allFinite() ||
@@ -269,7 +272,7 @@ void RequireValid(const EpisodeFile& file, std::string_view source) {
 }
 
 std::string EncodePlainEpisodes(const EpisodeFile& file) {
-  RequireValid(file, "episodes");
+  RequireValid(file, "episodes", GeometryIs::kOptional);
   H5Writer writer;
   writer.TextAttribute("", "format", std::string(kFormat));
   writer.IntAttribute("", "version", 1);
@@ -285,6 +288,7 @@ std::string EncodePlainEpisodes(const EpisodeFile& file) {
 }
 
 std::string EncodeEpisodes(const EpisodeFile& file) {
+  RequireValid(file, "episodes");
   const std::string body = EncodePlainEpisodes(file);
   std::string bytes = std::string(kBlockStart) + Digest(body) + "\n";
   bytes.resize(kBlockSize, '\0');

@@ -27,7 +27,7 @@ struct StoredEpisode {
   bool discrete = false;
   Eigen::MatrixXf actions;   // size x T; discrete: 1 x T, whole numbers
   Eigen::VectorXd rewards;   // T, in the environment's own unit
-  Eigen::MatrixXf geometry;  // d x (T+1)
+  Eigen::MatrixXf geometry;  // d x (T+1); 0 x (T+1) if nobody knows it, in a plain file alone
   double reward_scale = 1.0;
   bool terminated = false;
   bool truncated = false;
@@ -56,12 +56,14 @@ struct EpisodeFile {
 // What the lift sees: x = geometry, a = one-hot or zero-padded action, r = reward / reward_scale.
 Segment ToSegment(const StoredEpisode& episode, int action_code_size);
 
+enum class GeometryIs { kThere, kOptional };
 // UserError on the first thing that can't be: sizes, numbers that are not finite, actions that do
 // not fit the code, ends in the middle.
-void RequireValid(const EpisodeFile& file, std::string_view source);
+void RequireValid(const EpisodeFile& file, std::string_view source,
+                  GeometryIs geometry = GeometryIs::kThere);
 
 std::string EncodeEpisodes(const EpisodeFile& file);
-// Without our checksum before it: HDF5 and nothing else.
+// Without our checksum before it: HDF5 and nothing else. Episodes may be without geometry.
 std::string EncodePlainEpisodes(const EpisodeFile& file);
 void WriteEpisodes(const std::filesystem::path& path, const EpisodeFile& file);
 

@@ -156,6 +156,10 @@ class Replay {
   // Whether an episode begins at this row.
   bool IsFirst(std::int64_t row) const { return (Flags(row) & kFirst) != 0; }
 
+  // Whether the step from this row ended its episode, and how.
+  bool IsTerminated(std::int64_t row) const { return (Flags(row) & kTerminated) != 0; }
+  bool IsTruncated(std::int64_t row) const { return (Flags(row) & kTruncated) != 0; }
+
   // Unless the step before ended its episode, `before` must be that step's `after` (or begins a
   // piece). No allocation.
   void Add(const ReplayStep& step);
@@ -179,6 +183,10 @@ class Replay {
   // Fills one sequence from such a row on.
   void Read(std::int64_t row, Eigen::Index sequence, SequenceBatch& batch) const;
 
+  std::span<const float> observation(std::int64_t row) const { return observation_.Row(Slot(row)); }
+  // Of a row for which IsStep.
+  std::span<const float> action(std::int64_t row) const { return action_.Row(Slot(row)); }
+  float reward(std::int64_t row) const { return reward_.data[Slot(row)]; }
   // What is known of a kept state now.
   std::span<const float> features(std::int64_t row) const { return features_.Row(Slot(row)); }
   void SetFeatures(std::int64_t row, std::span<const float> features);

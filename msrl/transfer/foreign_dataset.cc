@@ -307,7 +307,7 @@ std::filesystem::path WriteMinari(const std::filesystem::path& root, const Minar
                                     dataset.actions, "}")
                            : BoxText(first.actions.rows(), "-1.0", "1.0")},
       {"dataset_id", dataset.id},
-      {"algorithm_name", "msrl collect"},
+      {"algorithm_name", dataset.algorithm},
       {"description", StrCat("Episodes of ", first.env, ", recorded by msrl")},
       {"minari_version", kMinariVersion}};
   const std::string data = EncodePlainEpisodes(file);

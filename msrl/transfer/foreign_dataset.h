@@ -28,8 +28,9 @@ EpisodeFile ReadForeignEpisodes(const std::filesystem::path& path, const Dataset
 void AddValues(EpisodeFile& file);
 
 struct MinariDataset {
-  std::string id;   // "msrl/reacher-v0"
-  int actions = 0;  // how many, of discrete ones
+  std::string id;                          // "msrl/reacher-v0"
+  int actions = 0;                         // how many, of discrete ones
+  std::string algorithm = "msrl collect";  // what chose them
 };
 
 // Writes ROOT/ID/data/main_data.hdf5 and metadata.json, as minari.load_dataset wants them.

@@ -221,13 +221,13 @@ def _carry(
             finished = run(None if target is None else target.row(), conduct)
         except Exception as error:
             if (path / "run.json").exists() and not isinstance(error, UserError):
-                error.add_note(f"the run in {path} stopped; msrl.resume goes on at its checkpoint")
+                error.add_note(f"the run in {path} stopped; msrl.resume continues at its checkpoint")
             raise
         finally:
             if target is not None:
                 target.close()
     if not finished and stop.interrupted:
-        raise KeyboardInterrupt(f"stopped with a checkpoint; go on with msrl.resume({str(path)!r})")
+        raise KeyboardInterrupt(f"stopped with a checkpoint; continue with msrl.resume({str(path)!r})")
 
 
 def _count(name: str, value: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -113,3 +114,59 @@ def test_minari_opens_what_was_collected(
         np.testing.assert_array_equal(mine.rewards, other.rewards)
         np.testing.assert_array_equal(mine.geometry, other.infos["geometry"])
         assert mine.terminated == other.terminations[-1]
+
+
+def exported_replay(
+    datasets: Path, tmp_path: Path, env: str, agent: str, steps: int, *settings: str
+) -> minari.MinariDataset:
+    run = tmp_path / "run"
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    msrl_command("train", "--env", env, "--agent", agent, "--steps", str(steps), "--seed", "3",
+                 "--run", str(run), *chosen)
+    print(msrl_command("dataset", "export", str(run), "--minari", str(datasets),
+                       "--id", f"msrl/{env}-{agent}-v0"))
+    return minari.load_dataset(f"msrl/{env}-{agent}-v0")
+
+
+SMALL = ("hidden_width=8", "random_steps=50", "batch_size=16")
+
+
+def test_the_replay_of_a_run_is_a_dataset(datasets: Path, tmp_path: Path) -> None:
+    theirs = exported_replay(datasets, tmp_path, "hopper", "sac", 400, *SMALL)
+    assert theirs.total_steps == 400
+    episodes = list(theirs)
+    assert len(episodes) > 5
+    for k, episode in enumerate(episodes):
+        assert theirs.observation_space.contains(episode.observations[0])
+        assert theirs.action_space.contains(episode.actions[0])
+        assert not episode.terminations[:-1].any() and not episode.truncations[:-1].any()
+        # the robot falls exactly where the episode terminates
+        height, angle = episode.observations[:, 0], episode.observations[:, 1]
+        fallen = (height < 0.7) | (np.abs(angle) > 0.2)
+        assert not fallen[:-1].any()
+        assert episode.terminations[-1] == fallen[-1]
+        last = k == len(episodes) - 1
+        assert episode.truncations[-1] == (last and not fallen[-1])
+
+
+def test_a_replay_that_has_forgotten_its_beginning(datasets: Path, tmp_path: Path) -> None:
+    theirs = exported_replay(datasets, tmp_path, "reacher", "td3", 175, "replay_size=100", *SMALL)
+    lengths = [len(episode.rewards) for episode in theirs]
+    # episodes have 50 steps: 100 states are the last 22 of the second, the third, and 25 of the fourth
+    assert lengths == [50, 25]
+    assert [bool(episode.truncations[-1]) for episode in theirs] == [True, True]
+
+
+def test_replay_with_choices(datasets: Path, tmp_path: Path) -> None:
+    theirs = exported_replay(datasets, tmp_path, "graph-motif", "dqn", 200, *SMALL)
+    assert isinstance(theirs.action_space, gymnasium.spaces.Discrete)
+    assert theirs.total_steps == 200
+    for episode in theirs:
+        assert theirs.action_space.contains(episode.actions[0])
+        assert len(episode.observations) == len(episode.rewards) + 1
+
+
+def test_agents_without_a_replay_say_so(datasets: Path, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        exported_replay(datasets, tmp_path, "reacher", "random", 60)
+    assert "agent 'random' keeps no replay" in error.value.stderr

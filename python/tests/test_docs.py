@@ -1,5 +1,5 @@
-"""The snippets of docs/python.md run, one after the other as a reader would type them, and the
-package is what its types say."""
+"""The snippets of README.md and docs/python.md run, one after the other as a reader would type them,
+and the package is what its types say. Commands of a shell: tests/docs/run_commands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,33 @@ import pytest
 
 import msrl
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+SOURCE = Path(__file__).parents[2]
 
 
-def test_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def snippets_of(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "at_least"), [("docs/python.md", 5), ("README.md", 1)])
+def test_snippets_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, at_least: int
+) -> None:
     monkeypatch.chdir(tmp_path)
-    snippets = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    assert len(snippets) >= 5
+    snippets = snippets_of(SOURCE / name)
+    assert len(snippets) >= at_least
     names: dict[str, object] = {}
     for snippet in snippets:
-        exec(compile(snippet, str(PAGE), "exec"), names)
+        exec(compile(snippet, name, "exec"), names)
+
+
+def test_pages_with_python_are_run_somewhere() -> None:
+    """docs/export.md and docs/datasets.md show what test_export.py and test_datasets.py do."""
+    pages = {
+        str(page.relative_to(SOURCE))
+        for page in [SOURCE / "README.md", *(SOURCE / "docs").glob("*.md")]
+        if snippets_of(page)
+    }
+    assert pages == {"README.md", "docs/python.md", "docs/export.md", "docs/datasets.md"}
 
 
 def test_everything_public_is_documented() -> None:

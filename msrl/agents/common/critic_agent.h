@@ -29,6 +29,7 @@ class CriticAgent : public Agent, public ActionValuer {
   // drawn to explore at random (false).
   virtual void Choose(std::span<const Turn> turns, ActMode mode, std::span<bool> by_policy) = 0;
   void Observe(const Experience& experience, Carry&) override { memory().Observe(experience); }
+  KeptExperience Kept() const override { return {&memory().replay()}; }
   LiftKind lift_kind() const override {
     const auto& branch = critic().branch_settings();
     return branch ? branch->lift->kind() : LiftKind::kCompact;

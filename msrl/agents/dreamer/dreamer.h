@@ -122,6 +122,7 @@ class Dreamer : public Agent {
   // Takes the world model over, but for its rewards: encoder, recurrent model, decoder, continue.
   void Initialise(const Artefact& artefact) override;
   FeedForwardPolicy ExportPolicy() const override;
+  KeptExperience Kept() const override { return {&replay_}; }
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 

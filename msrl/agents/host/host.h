@@ -108,6 +108,7 @@ class Host : public Agent {
   void Update() override;
   void Initialise(const Artefact& artefact) override;
   FeedForwardPolicy ExportPolicy() const override;
+  KeptExperience Kept() const override { return {&replay_}; }
   void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
   void Visit(const Archive& state) override;
 

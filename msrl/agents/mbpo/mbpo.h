@@ -67,6 +67,7 @@ class Mbpo : public Agent {
   }
   void Update() override;
   FeedForwardPolicy ExportPolicy() const override;
+  KeptExperience Kept() const override { return sac_.Kept(); }
   void DrainMetrics(MetricSink& sink) override;
   void Visit(const Archive& state) override;
 

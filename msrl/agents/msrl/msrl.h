@@ -178,6 +178,7 @@ class Msrl : public Agent {
   void Observe(const Experience& experience, Carry& carry) override;
   void Update() override;
   FeedForwardPolicy ExportPolicy() const override;
+  KeptExperience Kept() const override { return base_->Kept(); }
   void Initialise(const Artefact& artefact) override;
   void TakeSegments(const SegmentLibrary& library, std::string_view source) override;
   std::string TakeNotice() override;

@@ -107,6 +107,7 @@ class TdMpc : public Agent {
   std::string TakeNotice() override { return std::exchange(notice_, {}); }
   void DrainMetrics(MetricSink& sink) override { learner_.DrainMetrics(sink); }
   FeedForwardPolicy ExportPolicy() const override;
+  KeptExperience Kept() const override { return {&replay_, config_.aligned ? kStateChannels : 0}; }
   void Visit(const Archive& state) override;
 
   // One update on batch_size sequences of `horizon` steps.
