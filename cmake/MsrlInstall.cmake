@@ -28,3 +28,27 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/msrlConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/msrlConfig.cmake ${PROJECT_BINARY_DIR}/msrlConfigVersion.cmake
               cmake/FindHDF5C.cmake cmake/FindMuJoCo.cmake
         DESTINATION ${msrl_cmake_dir})
+
+# ---- cpack -G DEB: one package with the command and the library ----
+if(PROJECT_IS_TOP_LEVEL AND TARGET msrl)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME msrl)
+  set(CPACK_PACKAGE_VENDOR msrl)
+  set(CPACK_PACKAGE_CONTACT "msrl maintainers <maintainers@msrl.invalid>")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  # the Python extension is a wheel's
+  set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};msrl;Unspecified;/")
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+      "Matrix-Space Reinforcement Learning: command line and C++ library")
+  # dpkg-shlibdeps finds what the program is linked with. Films and pictures of robots need programs
+  # and libraries that are looked for when they are wanted; the C++ library needs headers.
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ffmpeg, libosmesa6")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS
+      "cmake, g++, libeigen3-dev, libfmt-dev, libhdf5-dev, libmujoco-dev, libonnx-dev, libpng-dev")
+  include(CPack)
+endif()

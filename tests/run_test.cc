@@ -273,7 +273,7 @@ TEST_F(RunCommandTest, SignalsStopWithACheckpoint) {
     kill(child, signal);  // twice, as impatient people do
     EXPECT_EQ(Wait(child), 75);
     EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(70));
-    EXPECT_NE(Err().find("go on with: msrl resume " + Dir(name)), std::string::npos) << Err();
+    EXPECT_NE(Err().find("continue with: msrl resume " + Dir(name)), std::string::npos) << Err();
     const auto status = nlohmann::json::parse(Slurp(folder_ / name / "status.json"));
     EXPECT_EQ(status.at("state"), "interrupted");
     if (status.at("step") < kSteps) {

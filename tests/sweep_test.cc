@@ -288,7 +288,7 @@ TEST_F(SweepCommandTest, StopsWithCheckpointsAndGoesOn) {
   ASSERT_TRUE(WaitFor([&] { return fs::exists(folder_ / "out/rooms/sac/100/status.json"); }));
   kill(driver, SIGTERM);
   EXPECT_EQ(Wait(driver), 75);
-  EXPECT_NE(Err("bg-").find("go on with: msrl sweep "), std::string::npos) << Err("bg-");
+  EXPECT_NE(Err("bg-").find("continue with: msrl sweep "), std::string::npos) << Err("bg-");
   EXPECT_NE(Err("bg-").find(" --only env=rooms --checkpoint-seconds 0.1\n"), std::string::npos);
   const Json status = Status("out");
   EXPECT_TRUE(status["driver"].is_null());

@@ -76,7 +76,7 @@ void AddCollect(CLI::App& app, const Program& program) {
       "  mc      the rest of the episode; expert  the value of the scripted expert;\n"
       "  fitted  fitted evaluation of the behaviour; regression  the V(o, Z) behind it;\n"
       "  critic  V(o) of an agent trained for it\n"
-      "A command that was stopped or killed goes on with what is in OUT.work.");
+      "A command that was stopped or killed continues with what is in OUT.work.");
 }
 
 }  // namespace msrl::cli

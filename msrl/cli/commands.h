@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "msrl/cli/option_list.h"
 #include "msrl/run/registries.h"
@@ -27,6 +28,7 @@ struct Program {
 
 void AddAgents(CLI::App& app, const Program& program);
 void AddCollect(CLI::App& app, const Program& program);
+void AddCompletion(CLI::App& app, const Program& program);
 void AddDataset(CLI::App& app, const Program& program);
 void AddDescribe(CLI::App& app, const Program& program);
 void AddDiagnose(CLI::App& app, const Program& program);
@@ -69,6 +71,9 @@ inline constexpr int kInterrupted = 75;
 struct ExitRequest {
   int code;
 };
+
+// Sweeps that come along and those of MSRL_CONFIGS, by name.
+std::vector<std::string> Presets(const Program& program);
 
 // The word, between quotes if a shell would take it apart.
 std::string Quoted(const std::string& word);

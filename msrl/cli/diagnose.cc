@@ -110,7 +110,7 @@ void AddDiagnose(CLI::App& app, const Program& program) {
                           field.Accepts(), field.value);
   }
   AddCommand(app, program, "diagnose",
-             "Show what the matrices reveal of the source environments, beside the paper",
+             "Show what the matrices reveal of the source environments, next to the paper",
              RunDiagnose)
       ->footer(footer);
 }

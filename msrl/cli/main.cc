@@ -100,9 +100,10 @@ int Run(int argc, char** argv, const Registries& registries) {
       "  {0} describe --help                           input format and options",
       program.name));
   // in the order of the help
-  for (const auto add : {AddDescribe, AddDiagnose, AddEnvs, AddEnvCheck, AddCollect, AddDataset,
-                         AddPretrain, AddProbe, AddLibrary, AddTrain, AddEval, AddExport,
-                         AddInspect, AddAgents, AddPlay, AddSweep, AddStatus, AddTask, AddReport}) {
+  for (const auto add :
+       {AddDescribe, AddDiagnose, AddEnvs,   AddEnvCheck, AddCollect, AddDataset,   AddPretrain,
+        AddProbe,    AddLibrary,  AddTrain,  AddEval,     AddExport,  AddInspect,   AddAgents,
+        AddPlay,     AddSweep,    AddStatus, AddTask,     AddReport,  AddCompletion}) {
     add(app, program);
   }
 

@@ -450,7 +450,7 @@ void AddPretrain(CLI::App& app, const Program& program) {
   command->footer(
       "Without --data and --held-out, episodes are collected first. A command with --out or "
       "--work\n"
-      "that was stopped or killed goes on where it was, and ends with the same files.\n"
+      "that was stopped or killed continues where it was, and ends with the same files.\n"
       "--list shows the kinds and all options of the one that --kind names.");
 }
 

@@ -36,14 +36,14 @@ struct SweepArguments : OptionList {
   std::vector<std::string>& only =
       Repeated("--only", "Only these: env=NAME,method=NAME,seed=NUMBER, each any number of times");
   std::string& partition = Text("--partition", "Slurm: partition");
-  std::string& time = Text("--time", "Slurm: time limit; what is cut goes on later");
+  std::string& time = Text("--time", "Slurm: time limit; what is cut continues later");
   std::string& memory = Text("--mem", "Slurm: memory per task, e.g. 4G");
   std::vector<std::string>& slurm_arguments =
       Repeated("--slurm-arg", "Slurm: an option for sbatch");
   bool& dry_run = Flag("--dry-run", "Check everything, say what would be done");
   bool& retry = Flag("--retry", "Also those that failed before");
   bool& fail_fast = Flag("--fail-fast", "Stop at the first failure");
-  bool& any_version = Flag("--any-version", "Go on with runs that another msrl began");
+  bool& any_version = Flag("--any-version", "Continue runs that another msrl began");
 
   bool on_slurm() const { return executor == "slurm"; }
 };
@@ -63,17 +63,11 @@ fs::path FindSpec(const std::string& name, const Program& program) {
   if (name.find('/') != std::string::npos || name.ends_with(".toml")) {
     throw UserError(StrCat("there is no file ", name));
   }
-  std::vector<std::string> known;
   for (const fs::path& folder : PresetFolders(program)) {
-    if (!fs::is_directory(folder, error)) continue;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() != ".toml") continue;
-      if (entry.path().stem() == name) return entry.path();
-      known.push_back(entry.path().stem().string());
-    }
+    const fs::path file = folder / (name + ".toml");
+    if (fs::is_regular_file(file, error)) return file;
   }
-  std::sort(known.begin(), known.end());
-  known.erase(std::unique(known.begin(), known.end()), known.end());
+  const std::vector<std::string> known = Presets(program);
   throw UserError(
       StrCat("'", name, "' is neither a file nor a preset", DidYouMean(name, known),
              known.empty() ? "" : fmt::format(" (presets: {})", fmt::join(known, ", "))));
@@ -236,13 +230,14 @@ void RunSweep(SweepArguments& arguments, const Program& program) {
     std::string jobs_left;
     for (const std::string& job : SubmittedJobs(directory)) jobs_left += " " + job;
     fmt::print(stderr,
-               "stopped watching: {} of {} runs done, jobs stay in the queue (scancel{}); go on "
+               "stopped watching: {} of {} runs done, jobs stay in the queue (scancel{}); continue "
                "with: {}\n",
                runs.done, runs.total(), jobs_left, again);
     throw ExitRequest{kInterrupted};
   }
   if (outcome == SweepOutcome::kInterrupted) {
-    fmt::print(stderr, "stopped: {} of {} runs done, the others have checkpoints; go on with: {}\n",
+    fmt::print(stderr,
+               "stopped: {} of {} runs done, the others have checkpoints; continue with: {}\n",
                runs.done, runs.total(), again);
     throw ExitRequest{kInterrupted};
   }
@@ -259,14 +254,28 @@ void RunSweep(SweepArguments& arguments, const Program& program) {
 
 }  // namespace
 
+std::vector<std::string> Presets(const Program& program) {
+  std::vector<std::string> known;
+  std::error_code error;
+  for (const fs::path& folder : PresetFolders(program)) {
+    if (!fs::is_directory(folder, error)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() == ".toml") known.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  return known;
+}
+
 void AddSweep(CLI::App& app, const Program& program) {
   CLI::App* command =
       AddCommand(app, program, "sweep",
                  "Environments x methods x seeds, resumable (docs/sweeps.md)", RunSweep);
   command->footer(
-      "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command goes on where it\n"
-      "was stopped or killed: finished runs are kept, others go on from their checkpoints.\n"
-      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command goes on.");
+      "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command continues where it\n"
+      "was stopped or killed: finished runs are kept, others continue from their checkpoints.\n"
+      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command continues.");
 }
 
 }  // namespace msrl::cli

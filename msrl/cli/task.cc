@@ -16,7 +16,7 @@ struct TaskArguments : OptionList {
   double& checkpoint_seconds =
       Option("--checkpoint-seconds", "Time between checkpoints (default 60)", 60.0,
              CLI::NonNegativeNumber);
-  bool& any_version = Flag("--any-version", "Go on with a run that another msrl began");
+  bool& any_version = Flag("--any-version", "Continue a run that another msrl began");
 };
 
 // The log is for people: where it cannot be written, the task goes on.

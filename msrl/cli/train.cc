@@ -39,8 +39,8 @@ struct ResumeOptions : OptionList {
       Option<std::int64_t>("--steps", "A new budget of environment steps", 0, CLI::PositiveNumber);
   std::string& checkpoint_every = Text("--checkpoint-every", kCheckpointHelp, "300s");
   bool& lost_lines =
-      Flag("--lost-lines", "Go on though lines of metrics.jsonl or evals.jsonl are gone");
-  bool& same_version = Flag("--same-version", "Refuse to go on with what another msrl began");
+      Flag("--lost-lines", "Continue though lines of metrics.jsonl or evals.jsonl are gone");
+  bool& same_version = Flag("--same-version", "Refuse to continue what another msrl began");
 };
 
 // "5000" is steps; "90s" and "5m" are times.
@@ -109,7 +109,7 @@ void Carry(RunDirectory& directory, RunOptions options, const Program& program) 
           path);
       return;
     case RunOutcome::kInterrupted:
-      display.Say(fmt::format("stopped at step {} with a checkpoint; go on with: {} resume {}",
+      display.Say(fmt::format("stopped at step {} with a checkpoint; continue with: {} resume {}",
                               runner.step(), program.name, path));
       throw ExitRequest{kInterrupted};
   }
@@ -148,7 +148,7 @@ void RunResume(const ResumeOptions& options, const Program& program) {
   const CodeRecord ours = ThisCode(program.registries, 0);
   if (options.same_version && !last.SameCode(ours)) {
     throw UserError(StrCat(options.run, " was made by ", last.Describe(), ", this is ",
-                           ours.Describe(), "; without --same-version it goes on all the same"));
+                           ours.Describe(), "; without --same-version it continues all the same"));
   }
   if (options.steps > 0 && options.steps != directory.spec().steps) {
     directory.SetSteps(options.steps, program.registries);
@@ -163,9 +163,9 @@ void AddTrain(CLI::App& app, const Program& program) {
   CLI::App* train = AddCommand(app, program, "train", "Train an agent in an environment", RunTrain);
   train->get_option("--steps")->required();
   train->footer(
-      "Ctrl-C writes a checkpoint and stops; the command resume goes on with the same results.\n"
+      "Ctrl-C writes a checkpoint and stops; the command resume continues with the same results.\n"
       "The commands agents and envs list what there is, config AGENT its settings.");
-  AddCommand(app, program, "resume", "Go on with a run that was stopped or killed", RunResume);
+  AddCommand(app, program, "resume", "Continue a run that was stopped or killed", RunResume);
 }
 
 }  // namespace msrl::cli

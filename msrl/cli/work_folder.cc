@@ -35,7 +35,7 @@ WorkFolder::~WorkFolder() {
 }
 
 void WorkFolder::Stop() const {
-  fmt::print(stderr, "stopped; the same command goes on with what is in {}\n", path_.string());
+  fmt::print(stderr, "stopped; the same command continues with what is in {}\n", path_.string());
   throw ExitRequest{kInterrupted};
 }
 

@@ -82,7 +82,7 @@ RunDirectory RunDirectory::Create(const fs::path& path, const RunSpec& spec,
   const auto require_none = [&path] {
     if (!fs::exists(path / kRunFile)) return;
     throw UserError(
-        StrCat(path.string(), " holds a run already; go on with it: resume ", path.string()));
+        StrCat(path.string(), " holds a run already; continue it with: resume ", path.string()));
   };
   require_none();
   if (fs::exists(path)) {
@@ -144,7 +144,7 @@ RunDirectory RunDirectory::OpenForWriting(const fs::path& path) {
   if (!changed.empty()) {
     throw UserError(StrCat(path.string(), ": ", DescribeChanges(changed),
                            "; bring back what was there, or remove ", kManifestFile,
-                           " to go on with what is"));
+                           " to continue with what is"));
   }
   // of a process that was killed
   const Folder folder(path);

@@ -94,14 +94,14 @@ std::optional<TensorFile> Runner::ReadCheckpoint() const {
     } catch (const UserError& error) {
       lost = true;
       if (options_.lost_lines == LostLines::kRefuse) throw;
-      options_.on_warning(StrCat(error.what(), "; the run goes on without what is gone"));
+      options_.on_warning(StrCat(error.what(), "; the run continues without what is gone"));
     }
   };
   try {
     return directory_.ReadNewestCheckpoint(options_.on_warning, require_lines);
   } catch (const UserError& error) {
     if (!lost) throw;
-    throw UserError(StrCat(error.what(), "; resume --lost-lines goes on without what is gone"));
+    throw UserError(StrCat(error.what(), "; resume --lost-lines continues without what is gone"));
   }
 }
 
@@ -133,7 +133,7 @@ RunOutcome Runner::Run() {
   first_step_ = paced_step_ = step_;
   if (const CodeRecord& last = directory_.code().back(); !last.SameCode(code_)) {
     options_.on_warning(StrCat(directory_.path().string(), " was made by ", last.Describe(),
-                               " up to step ", step_, ", it goes on with ", code_.Describe(),
+                               " up to step ", step_, ", it continues with ", code_.Describe(),
                                "; run.json says so"));
     code_.from_step = step_;
     directory_.SetCode(code_);

@@ -652,7 +652,7 @@ TEST_F(RunnerTest, LostLinesAreMadeAgainOrGoneWithout) {
     const std::string all = Slurp(folder_ / "cut" / file);
     Spill(folder_ / "cut" / file, all.substr(0, all.find('\n') + 3));
   }
-  EXPECT_NE(UserErrorText([&] { Continue("cut"); }).find("resume --lost-lines goes on"),
+  EXPECT_NE(UserErrorText([&] { Continue("cut"); }).find("resume --lost-lines continues"),
             std::string::npos);
   RunDirectory directory = RunDirectory::OpenForWriting(folder_ / "cut");
   RunOptions options;
@@ -787,7 +787,7 @@ TEST_F(RunnerTest, DirectoriesAreGuarded) {
   RunDirectory first = RunDirectory::Create(folder_ / "a", spec, TestRegistries());
   EXPECT_NE(UserErrorText([&] {
               RunDirectory::Create(folder_ / "a", spec, TestRegistries());
-            }).find("go on with it: resume"),
+            }).find("continue it with: resume"),
             std::string::npos);
   EXPECT_NE(UserErrorText([&] {
               RunDirectory::OpenForWriting(folder_ / "a");

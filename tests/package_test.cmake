@@ -1,0 +1,41 @@
+# Builds the Debian package, looks at what it depends on, and runs the program that is in it.
+set(work ${MSRL_BUILD_DIR}/package_test)
+file(REMOVE_RECURSE ${work})
+file(MAKE_DIRECTORY ${work}/root)
+
+function(run)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${work} RESULT_VARIABLE result
+                  OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  message("${output}${errors}")
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "failed (${result}): ${ARGN}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+function(require text pattern)
+  if(NOT "${text}" MATCHES "${pattern}")
+    message(FATAL_ERROR "no ${pattern} in: ${text}")
+  endif()
+endfunction()
+
+run(${MSRL_CPACK} -G DEB --config ${MSRL_BUILD_DIR}/CPackConfig.cmake -B ${work})
+file(GLOB package ${work}/*.deb)
+run(dpkg-deb --field ${package} Package Version Architecture Depends Recommends)
+foreach(needed libc6 libhdf5 libmujoco libpng libfmt)
+  require("${output}" "Depends:[^\n]*${needed}")
+endforeach()
+run(dpkg-deb --contents ${package})
+foreach(file usr/bin/msrl usr/share/msrl/configs/quick.toml usr/include/msrl/core/lift.h
+        libmsrl_core.a msrlConfig.cmake)
+  require("${output}" "${file}")
+endforeach()
+if("${output}" MATCHES "_core.*\\.so")
+  message(FATAL_ERROR "the Python extension is in it")
+endif()
+run(dpkg-deb --extract ${package} ${work}/root)
+# the presets beside it, not those of the source tree
+run(${CMAKE_COMMAND} -E env MSRL_CONFIGS= ${work}/root/usr/bin/msrl sweep smoke --dry-run)
+run(${work}/root/usr/bin/msrl train --env reacher --agent sac --steps 60 --set random_steps=30
+    --set hidden_width=8 --run ${work}/run)
+run(${work}/root/usr/bin/msrl --version)
+require("${output}" "msrl [0-9]")
