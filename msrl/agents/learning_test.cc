@@ -67,6 +67,8 @@ const Recipe& RecipeFor(const std::string& agent) {
         {"hidden_width=32", "batch_size=32", "replay_size=5000", "random_steps=200", "tau=0.02",
          "actor_learning_rate=0.001", "critic_learning_rate=0.002", "alpha_learning_rate=0.003",
          "target_entropy_per_action=-3"}}},
+      {"sf-gpi", HostRecipe({"features=6", "feature_width=16", "successor_width=16", "code_size=4",
+                             "policies=2", "policy_width=8"})},
       {"uvfa", HostRecipe({"stream_width=16", "stream_features=8"})},
       {"traj2value-rnn", HostRecipe({"token_width=8", "memory_width=8", "head_width=8"})},
       {"traj2value-transformer",

@@ -12,6 +12,7 @@
 #include "msrl/agents/msrl/msrl.h"
 #include "msrl/agents/ppo/ppo.h"
 #include "msrl/agents/sac/sac.h"
+#include "msrl/agents/sf/sf_gpi.h"
 #include "msrl/agents/subgraph/subgraph_gnn.h"
 #include "msrl/agents/td3/td3.h"
 #include "msrl/agents/tdmpc/pretrained_model.h"
@@ -136,6 +137,9 @@ const AgentRegistry& BuiltinAgents() {
                  {"deter=16", "blocks=2", "stoch=3", "classes=4", "hidden=12", "units=16",
                   "layers=1", "sequences=3", "sequence_length=6", "start_steps=3", "horizon=3",
                   "replay_size=120", "random_steps=40", "first_updates=2", "train_ratio=6"})),
+      HostEntry<SfGpi>("sf-gpi", "Successor features of the sources' policies, in the slots of SAC",
+                       {"features=5", "feature_width=8", "successor_width=12", "code_size=3",
+                        "policies=2", "policy_width=8", "gpi_candidates=6", "refit_every=30"}),
       HostEntry<Uvfa>("uvfa", "A value of state and goal from the sources, in the slots of SAC",
                       {"stream_width=16", "stream_features=8"}),
       HostEntry<Traj2ValueRnn>(

@@ -171,6 +171,7 @@ const std::vector<Case>& Cases() {
       {"uvfa", kContinuousEnv, {}, "its module reads"},
       {"traj2value-rnn", kContinuousEnv, {}, "its module reads"},
       {"traj2value-transformer", kContinuousEnv, {}, "its module reads"},
+      {"sf-gpi", kContinuousEnv, {}, "its module reads"},
       {"subgraph-gnn", kContinuousEnv, {}, "its module reads"},
       {"dbc", kContinuousEnv, {}, "its module reads"},
   };

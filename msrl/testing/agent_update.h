@@ -82,11 +82,12 @@ class MetricMap : public MetricSink {
 
 // A tensor of floats as a checkpoint of an agent or a part of it has it, e.g. "critic_adam/mean".
 template <typename Saveable>
-Doubles Saved(const Saveable& saveable, const std::string& name, std::size_t size) {
+Doubles Saved(const Saveable& saveable, const std::string& name, std::size_t size,
+              const Shape& shape = {}) {
   const std::string bytes = Archived(saveable);
   const TensorFile file = TensorFile::Parse(std::as_bytes(std::span(bytes)), "test");
   std::vector<float> values(size);
-  Archive(file).Array(name, values);
+  Archive(file).Array(name, values, shape);
   return AsDoubles(values);
 }
 

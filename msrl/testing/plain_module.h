@@ -43,6 +43,18 @@ struct PlainTensors {
   }
 };
 
+// Hidden layers with layer norm or without, ReLU, and a linear one.
+inline Eigen::VectorXd PlainMlp(const PlainTensors& w, const std::string& name, int hidden,
+                                bool norm, Eigen::VectorXd x) {
+  for (int l = 0; l < hidden; ++l) {
+    const std::string layer = name + ".layers." + std::to_string(l);
+    x = w.Linear(layer, x);
+    if (norm) x = w.Norm(x, layer + ".norm");
+    x = x.cwiseMax(0.0);
+  }
+  return w.Linear(name + ".layers." + std::to_string(hidden), x);
+}
+
 inline Eigen::VectorXd PlainSigmoid(const Eigen::VectorXd& x) {
   return 1.0 / (1.0 + (-x.array()).exp());
 }
@@ -73,17 +85,16 @@ inline void FillRandomWindows(TeachingGraph& teaching, Rng& rng,
   }
 }
 
-// Compares the loss and all of its gradients with a function of the parameters.
+// Compares the loss and all of its gradients with a function of the parameters that it teaches.
 inline void ExpectLossAndGradients(ValueModule& module, TeachingGraph& teaching,
                                    const std::function<double(const Doubles&)>& loss) {
-  const Doubles at = AsDoubles(module.parameters().values());
+  const Doubles at = AsDoubles(module.taught().values());
   module.FillInputs(teaching.graph, teaching.windows);
   teaching.graph.Forward();
   EXPECT_NEAR(teaching.graph.value(teaching.loss)(0, 0), loss(at), Tol(1e-5));
-  module.parameters().ClearGradients();
+  module.taught().ClearGradients();
   teaching.graph.Backward(teaching.loss);
-  ExpectNear(AsDoubles(module.parameters().gradients()), NumericGradient(at, loss), "gradient",
-             2e-5);
+  ExpectNear(AsDoubles(module.taught().gradients()), NumericGradient(at, loss), "gradient", 2e-5);
 }
 
 // `value` says V of every state of a window from its channels (kChannels x states). Compares the
@@ -122,6 +133,19 @@ inline void ExpectLossOfFormula(
 // Random values everywhere: what starts at zero or one is no proof.
 inline void Randomise(Parameters& parameters, Rng& rng, double size = 0.4) {
   for (float& value : parameters.values()) value = static_cast<float>(size * rng.Normal());
+}
+
+// The same for networks that are compared with each other: what they say differs by more from input
+// to input than from network to network.
+inline void RandomiseEvenly(const std::vector<NamedTensor>& tensors, std::span<float> values,
+                            Rng& rng) {
+  for (const NamedTensor& tensor : tensors) {
+    const bool bias = tensor.name.ends_with("bias");
+    const float middle = tensor.name.ends_with("norm.weight") ? 1.0F : 0.0F;
+    for (float& value : values.subspan(tensor.offset, tensor.size())) {
+      value = middle + static_cast<float>((bias ? 0.05 : 0.4) * rng.Normal());
+    }
+  }
 }
 
 // V := -2 V + 1/2.

@@ -25,6 +25,34 @@ void FillGraph(const DrawnWindows& drawn, StaticGraph& graph, const Windows& win
   }
 }
 
+// By the module's own loss.
+class LabelLesson : public ModuleLesson {
+ public:
+  LabelLesson(ValueModule& module, int windows) : teaching_(module, windows) {}
+
+  void Learn(const DrawnWindows& drawn, int /*done*/, double learning_rate) override {
+    const int windows = drawn.count();
+    FillGraph(drawn, teaching_.graph, teaching_.windows);
+    auto label = teaching_.graph.input(teaching_.label);
+    auto weight = teaching_.graph.input(teaching_.weight);
+    auto end = teaching_.graph.input(teaching_.windows.end);
+    int states = 0;
+    for (const int count : drawn.states) states += count;
+    for (int w = 0; w < windows; ++w) {
+      const int count = drawn.states[static_cast<std::size_t>(w)];
+      for (int t = 0; t < kLength; ++t) {
+        label(0, t * windows + w) = drawn.label[w * kLength + t];
+        weight(0, t * windows + w) = t < count ? 1.0F / static_cast<float>(states) : 0.0F;
+      }
+      end(0, w) = static_cast<float>((count - 1) * windows + w);
+    }
+    teaching_.Learn(learning_rate);
+  }
+
+ private:
+  TeachingGraph teaching_;
+};
+
 class Training : public Pretraining {
  public:
   Training(const ModulePretrainConfig& config, ArtefactHeader header, const SourceSequences& train,
@@ -39,7 +67,7 @@ class Training : public Pretraining {
         taught_(sequences_.size()),
         rng_(job.seed, "windows"),
         module_(MakeModule(job)),
-        teaching_(*module_, config.windows),
+        lesson_(task_->MakeLesson(*module_, config.windows, job.sources)),
         drawn_(config.windows) {
     header_.made = job.made;
     header_.made["target"] = EnumName(config.target);
@@ -59,26 +87,14 @@ class Training : public Pretraining {
 
   void Advance() override {
     for (int w = 0; w < config_.windows; ++w) Draw(w);
-    FillGraph(drawn_, teaching_.graph, teaching_.windows);
-    auto label = teaching_.graph.input(teaching_.label);
-    auto weight = teaching_.graph.input(teaching_.weight);
-    auto end = teaching_.graph.input(teaching_.windows.end);
-    int states = 0;
-    for (const int count : drawn_.states) states += count;
-    for (int w = 0; w < config_.windows; ++w) {
-      const int count = drawn_.states[static_cast<std::size_t>(w)];
-      for (int t = 0; t < kLength; ++t) {
-        label(0, t * config_.windows + w) = drawn_.label[w * kLength + t];
-        weight(0, t * config_.windows + w) = t < count ? 1.0F / static_cast<float>(states) : 0.0F;
-      }
-      end(0, w) = static_cast<float>((count - 1) * config_.windows + w);
-    }
     const double share = static_cast<double>(done_) / config_.updates;
-    teaching_.Learn(config_.learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * share)));
+    lesson_->Learn(drawn_, done_,
+                   config_.learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * share)));
     ++done_;
   }
 
   PretrainResult Finish() override {
+    lesson_->Finish();
     DrawnWindows known(config_.validation_windows);
     DrawnWindows unknown(config_.validation_windows);
     Rng known_rng(0, "training windows");
@@ -90,7 +106,7 @@ class Training : public Pretraining {
     const Eigen::RowVectorXf label = LabelsAtEnds(known);
     // what is wrong is to be as loud as what is right
     if (config_.control != ModuleControl::kNone) {
-      const Eigen::RowVectorXf value = ValuesAtEnds(*module_, known);
+      const Eigen::RowVectorXf value = task_->Values(*module_, known);
       const auto deviation = [](const Eigen::RowVectorXf& v) {
         return std::sqrt(static_cast<double>((v.array() - v.mean()).square().mean()));
       };
@@ -100,11 +116,11 @@ class Training : public Pretraining {
           factor, static_cast<double>(label.mean()) - factor * static_cast<double>(value.mean()));
     }
     const Eigen::RowVectorXf truth = LabelsAtEnds(unknown);
-    const Eigen::RowVectorXf told = ValuesAtEnds(*module_, unknown);
+    const Eigen::RowVectorXf told = task_->Values(*module_, unknown);
     const std::vector<double> truth_values(truth.begin(), truth.end());
     const std::vector<double> told_values(told.begin(), told.end());
     PretrainFigures figures = task_->Figures(*module_, held_out_, unknown);
-    figures["train_r2"] = ExplainedVariance(ValuesAtEnds(*module_, known), label);
+    figures["train_r2"] = ExplainedVariance(task_->Values(*module_, known), label);
     figures["r2"] = ExplainedVariance(told, truth);
     figures["rank_correlation"] = SpearmanCorrelation(told_values, truth_values);
     return {EncodeModule(header_, *module_), std::move(figures)};
@@ -114,6 +130,7 @@ class Training : public Pretraining {
     state.Int("done", done_, 0, total());
     state.Random("windows", rng_);
     VisitParameters(state.Child("module"), module_->parameters());
+    lesson_->Visit(state.Child("lesson"));
   }
 
  private:
@@ -128,9 +145,10 @@ class Training : public Pretraining {
     const auto index = static_cast<std::size_t>(place.sequence - sequences_.data());
     if (taught_[index] != place.sequence) {
       // of another episode, which may be shorter
-      const Eigen::RowVectorXf& label = taught_[index]->label;
+      const SourceSequence& taught = *taught_[index];
       for (int t = 0; t < kLength; ++t) {
-        drawn_.label[w * kLength + t] = label[(place.first + t) % label.size()];
+        drawn_.label[w * kLength + t] = taught.label[(place.first + t) % taught.label.size()];
+        drawn_.reward[w * kLength + t] = taught.r()(0, (place.first + t) % taught.horizon());
       }
       return;
     }
@@ -145,12 +163,21 @@ class Training : public Pretraining {
   std::vector<const SourceSequence*> taught_;  // whose labels each episode is taught
   Rng rng_;
   std::unique_ptr<ValueModule> module_;
-  TeachingGraph teaching_;
+  std::unique_ptr<ModuleLesson> lesson_;
   DrawnWindows drawn_;
   int done_ = 0;
 };
 
 }  // namespace
+
+std::unique_ptr<ModuleLesson> ModuleTask::MakeLesson(
+    ValueModule& module, int windows, const std::vector<std::string>& /*sources*/) const {
+  return std::make_unique<LabelLesson>(module, windows);
+}
+
+Eigen::RowVectorXf ModuleTask::Values(ValueModule& module, const DrawnWindows& windows) const {
+  return ValuesAtEnds(module, windows);
+}
 
 DrawnPlace DrawWindow(const SourceSampler& sampler, Rng& rng, int window, DrawnWindows& drawn) {
   const SourceSampler::Place end = sampler.Draw(rng);
@@ -159,11 +186,14 @@ DrawnPlace DrawWindow(const SourceSampler& sampler, Rng& rng, int window, DrawnW
   const SourceSequence& sequence = *end.sequence;
   const Index column = static_cast<Index>(window) * kLength;
   drawn.states[static_cast<std::size_t>(window)] = states;
-  drawn.task[static_cast<std::size_t>(window)] = sequence.task;
+  drawn.place[static_cast<std::size_t>(window)] = {&sequence, first};
   drawn.channels.middleCols(column, states) = sequence.channels.middleCols(first, states);
   drawn.channels.middleCols(column + states, kLength - states).setZero();
   drawn.label.segment(column, states) = sequence.label.segment(first, states);
   drawn.label.segment(column + states, kLength - states).setZero();
+  const Index steps = std::min<Index>(states, sequence.horizon() - first);
+  drawn.reward.segment(column, kLength).setZero();
+  drawn.reward.segment(column, steps) = sequence.r().middleCols(first, steps);
   return {&sequence, first};
 }
 
@@ -239,7 +269,9 @@ ModulePretrainer::ModulePretrainer(const ModulePretrainConfig& config, ArtefactH
     : config_(config),
       header_(std::move(header)),
       train_(train, config.target),
-      held_out_(held_out, config.target, train, train_) {}
+      held_out_(held_out, config.target, train, train_) {
+  if (config.control == ModuleControl::kPermuted) train_.PermuteActions();
+}
 
 std::unique_ptr<Pretraining> ModulePretrainer::Start(const PretrainJob& job) const {
   return std::make_unique<Training>(config_, header_, train_, held_out_, job, MakeTask());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "msrl/agents/host/value_module.h"
+#include "msrl/core/check.h"
 #include "msrl/transfer/pretrainer.h"
 #include "msrl/transfer/source_sequences.h"
 
@@ -20,9 +21,12 @@ namespace msrl {
 enum class ModuleControl {
   kNone,
   kRandom,    // nothing is learned
-  kShuffled,  // every episode is taught the labels of another
+  kShuffled,  // every episode is taught the labels and rewards of another
+  kPermuted,  // entries of action codes change places
 };
-constexpr auto EnumNames(ModuleControl) { return Names("none", "random", "shuffled"); }  // a word
+constexpr auto EnumNames(ModuleControl) {
+  return Names("none", "random", "shuffled", "permuted");  // a word
+}
 
 struct ModulePretrainConfig {
   ValueTarget target = ValueTarget::kFitted;
@@ -47,20 +51,40 @@ struct ModulePretrainConfig {
   }
 };
 
+// Where a window begins.
+struct DrawnPlace {
+  const SourceSequence* sequence = nullptr;
+  Index first = 0;
+};
+
 // Windows as they are drawn: one column per state, those of window w from w * kTrainingLength on.
 struct DrawnWindows {
   explicit DrawnWindows(int count)
       : channels(kChannels, count * ValueModule::kTrainingLength),
         label(count * ValueModule::kTrainingLength),
+        reward(count * ValueModule::kTrainingLength),
         states(static_cast<std::size_t>(count)),
-        task(static_cast<std::size_t>(count)) {}
+        place(static_cast<std::size_t>(count)) {}
 
   int count() const { return static_cast<int>(states.size()); }
 
   Eigen::MatrixXf channels;
   Eigen::RowVectorXf label;
-  std::vector<int> states;  // of each window, at most kTrainingLength; filling follows
-  std::vector<int> task;
+  Eigen::RowVectorXf reward;  // of the step from the state; 0 after the last
+  std::vector<int> states;    // of each window, at most kTrainingLength; filling follows
+  std::vector<DrawnPlace> place;
+};
+
+// How a module is taught.
+class ModuleLesson {
+ public:
+  virtual ~ModuleLesson() = default;
+  // A gradient step on what was drawn, the `done`-th from 0 on. RunError if a number goes bad.
+  virtual void Learn(const DrawnWindows& drawn, int done, double learning_rate) = 0;
+  // After the last: the module becomes what the artefact has.
+  virtual void Finish() {}
+  // What later steps depend on besides the module's parameters.
+  virtual void Visit(const Archive& /*state*/) {}
 };
 
 // What a method adds to the common pretraining.
@@ -74,6 +98,12 @@ class ModuleTask {
   // state `first` on.
   virtual void Relabel(Rng& /*rng*/, const SourceSequence& /*sequence*/, Index /*first*/,
                        int /*window*/, DrawnWindows& /*drawn*/) const {}
+  // `windows` are taught at a time, of the families `sources`; by the module's own loss on labels
+  // unless a method has another way.
+  virtual std::unique_ptr<ModuleLesson> MakeLesson(ValueModule& module, int windows,
+                                                   const std::vector<std::string>& sources) const;
+  // V of the last states of windows, and of what was done there.
+  virtual Eigen::RowVectorXf Values(ValueModule& module, const DrawnWindows& windows) const;
   // Figures of its own on held-out windows, by the keys of its columns.
   virtual PretrainFigures Figures(ValueModule& /*module*/, const SourceSampler& /*held_out*/,
                                   const DrawnWindows& /*windows*/) const {
@@ -92,11 +122,6 @@ Eigen::RowVectorXf LabelsAtEnds(const DrawnWindows& windows);
 // 1 - mean squared error / variance of the labels; 0 if they are constant.
 double ExplainedVariance(const Eigen::RowVectorXf& value, const Eigen::RowVectorXf& label);
 // Draws a window that ends at a state which is drawn uniformly over tasks, episodes and times.
-// Returns where it begins.
-struct DrawnPlace {
-  const SourceSequence* sequence = nullptr;
-  Index first = 0;
-};
 DrawnPlace DrawWindow(const SourceSampler& sampler, Rng& rng, int window, DrawnWindows& drawn);
 
 // The windows with everything but their last states replaced by that of other windows: figures that
@@ -151,6 +176,9 @@ class ModulePretrainerOf : public ModulePretrainer {
   static Config Configure(std::span<const std::string> settings) {
     Config config;
     for (const std::string& setting : settings) SetField(config, setting);
+    if (config.control == ModuleControl::kPermuted && !Module::kReadsActions) {
+      throw UserError("control=permuted: this module reads no actions");
+    }
     return config;
   }
   static std::vector<PretrainColumn> Columns() {

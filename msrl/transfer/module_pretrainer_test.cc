@@ -6,11 +6,14 @@
 #include <cmath>
 
 #include "msrl/testing/tolerance.h"
+#include "msrl/testing/user_error.h"
 #include "msrl/transfer/traj2value_pretrainer.h"
 #include "msrl/transfer/uvfa_pretrainer.h"
 
 namespace msrl {
 namespace {
+
+using testing::UserErrorText;
 
 StoredEpisode EmptyEpisode(const std::string& env, int steps) {
   StoredEpisode episode;
@@ -209,6 +212,32 @@ TEST(PretrainModules, ControlsHaveTheAmplitudeOfTheLabels) {
     EXPECT_NEAR(deviation(value) / deviation(label), 1.0F, 0.15F);
     EXPECT_NEAR(value.mean(), label.mean(), 0.15F * deviation(label));
   }
+}
+
+// What has to be remembered is an action.
+TEST(PretrainModules, PermutedActionsMeanOthers) {
+  const auto remembered = [](int episodes, std::uint64_t seed) {
+    EpisodeFile file = Cues(episodes, seed);
+    for (StoredEpisode& episode : file.episodes) {
+      episode.actions(0, 0) = episode.geometry(6, 0);
+      episode.geometry(6, 0) = 0.0F;
+    }
+    return file;
+  };
+  const EpisodeFile train = remembered(600, 1);
+  const EpisodeFile held_out = remembered(400, 2);
+  const auto train_with = [&](ModuleControl control) {
+    auto config = SmallConfig<Traj2ValueRnnPretrainer>(600, control);
+    config.shape = {.token_width = 24, .memory_width = 24, .head_width = 24};
+    return Train<Traj2ValueRnnPretrainer>(config, train, held_out).figures;
+  };
+  EXPECT_GT(train_with(ModuleControl::kNone).at("r2"), 0.6);
+  const auto permuted = train_with(ModuleControl::kPermuted);
+  EXPECT_GT(permuted.at("train_r2"), 0.6);
+  EXPECT_LT(permuted.at("r2"), 0.1);
+  const std::vector<std::string> settings{"control=permuted"};
+  EXPECT_NE(UserErrorText([&] { UvfaPretrainer::Configure(settings); }).find("reads no actions"),
+            std::string::npos);
 }
 
 TEST(PretrainModules, ContextsAreExchangedAndEndsStay) {

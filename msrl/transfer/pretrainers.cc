@@ -3,6 +3,7 @@
 #include "msrl/transfer/dreamer_pretrainer.h"
 #include "msrl/transfer/goal_reading_pretrainer.h"
 #include "msrl/transfer/pretrainer.h"
+#include "msrl/transfer/sf_gpi_pretrainer.h"
 #include "msrl/transfer/tdmpc_pretrainer.h"
 #include "msrl/transfer/traj2value_pretrainer.h"
 #include "msrl/transfer/uvfa_pretrainer.h"
@@ -20,6 +21,8 @@ const PretrainerRegistry& BuiltinPretrainers() {
                                            "TD-MPC2's latent model over what all tasks share"),
       MakePretrainerEntry<DreamerPretrainer>(kWorldModelKind,
                                              "DreamerV3's world model over what all tasks share"),
+      MakePretrainerEntry<SfGpiPretrainer>(
+          "sf-gpi", "Successor features of the sources' policies (baseline)"),
       MakePretrainerEntry<UvfaPretrainer>("uvfa", "A value of state and goal (baseline)"),
       MakePretrainerEntry<Traj2ValueRnnPretrainer>(
           "traj2value-rnn", "A value of the last steps, read by a GRU (baseline)"),

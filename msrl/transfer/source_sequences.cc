@@ -1,6 +1,9 @@
 #include "msrl/transfer/source_sequences.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
 
 #include "msrl/agents/common/percentiles.h"
 #include "msrl/core/check.h"
@@ -123,6 +126,25 @@ std::int64_t SourceSequences::states() const {
   std::int64_t count = 0;
   for (const SourceSequence& sequence : sequences_) count += sequence.horizon() + 1;
   return count;
+}
+
+void SourceSequences::PermuteActions() {
+  // one cycle (Sattolo), so that no entry stays where it is
+  std::array<int, kActionCodeSize> from;
+  std::iota(from.begin(), from.end(), 0);
+  Rng rng(0, "permuted actions");
+  for (std::size_t i = from.size() - 1; i > 0; --i) {
+    std::swap(from[i], from[static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(i)))]);
+  }
+  for (SourceSequence& sequence : sequences_) {
+    for (const int first : {kActionAt, kActionAt + kActionCodeSize}) {
+      auto rows = sequence.channels.middleRows<kActionCodeSize>(first);
+      const Eigen::MatrixXf before = rows;
+      for (int i = 0; i < kActionCodeSize; ++i) {
+        rows.row(i) = before.row(from[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
 }
 
 SourceSampler::SourceSampler(const SourceSequences& set, const std::vector<std::string>& tasks) {

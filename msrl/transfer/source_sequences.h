@@ -52,6 +52,10 @@ class SourceSequences {
   // States that can be drawn.
   std::int64_t states() const;
 
+  // A control: entries of all action codes change places, for all tasks and methods in the same
+  // way. What is learned of actions then means others in a target.
+  void PermuteActions();
+
  private:
   void Add(const EpisodeFile& file, ValueTarget target);
 

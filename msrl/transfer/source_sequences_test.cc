@@ -174,5 +174,35 @@ TEST(SourceSequences, CollectedEpisodesHaveGoalsThatStay) {
   EXPECT_GT(shown, 30);
 }
 
+// Code and bits move together, none stays, and all else is as it was.
+TEST(SourceSequences, ActionsChangePlaces) {
+  const EpisodeFile file = File({Episode("walk", 10, 4.0, false), Episode("hop", 10, 4.0, true)});
+  const SourceSequences set(file, ValueTarget::kMonteCarlo);
+  SourceSequences permuted(file, ValueTarget::kMonteCarlo);
+  permuted.PermuteActions();
+  std::map<int, int> went;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const SourceSequence& before = set.sequences()[k];
+    const SourceSequence& after = permuted.sequences()[k];
+    EXPECT_EQ(after.label, before.label);
+    EXPECT_EQ(Eigen::MatrixXf(after.x()), Eigen::MatrixXf(before.x()));
+    EXPECT_EQ(Eigen::MatrixXf(after.r()), Eigen::MatrixXf(before.r()));
+    EXPECT_EQ(after.channels.bottomRows(kGoalChannels), before.channels.bottomRows(kGoalChannels));
+    for (int i = 0; i < kActionCodeSize; ++i) {
+      if (before.u().row(i).isZero()) continue;
+      for (int j = 0; j < kActionCodeSize; ++j) {
+        if (after.u().row(j) != before.u().row(i)) continue;
+        went[i] = j;
+        EXPECT_EQ(Eigen::MatrixXf(after.u().row(kActionCodeSize + j)),
+                  Eigen::MatrixXf(before.u().row(kActionCodeSize + i)));
+      }
+    }
+    EXPECT_EQ(after.u().bottomRows(kActionCodeSize).sum(),
+              before.u().bottomRows(kActionCodeSize).sum());
+  }
+  ASSERT_EQ(went.size(), 2U);  // entry 0 of the walk, 1 of the hop
+  for (const auto& [from, to] : went) EXPECT_NE(from, to);
+}
+
 }  // namespace
 }  // namespace msrl

@@ -74,7 +74,7 @@ void ChannelWriter::Next(std::span<const double> geometry, std::span<const doubl
   for (int i = 0; i < kActionCodeSize; ++i) {
     const auto at = static_cast<std::size_t>(kActionAt + i);
     column[at] = static_cast<float>(action_code[static_cast<std::size_t>(i)]);
-    column[at + kActionCodeSize] = Bit(facts_.used_actions, i) ? 1.0F : 0.0F;
+    column[at + kActionCodeSize] = facts_.uses(i) ? 1.0F : 0.0F;
   }
   column[kRewardAt] = static_cast<float>(reward);
 }

@@ -36,6 +36,7 @@ struct ChannelFacts {
   std::uint16_t used_actions = 0;  // bit i: entry i of the action code is used
   int goal_origin = 0;             // EnvSpec::goal_origin
 
+  bool uses(int entry) const { return (used_actions >> static_cast<unsigned>(entry) & 1u) != 0; }
   static ChannelFacts Of(const EnvSpec& spec);
 };
 

@@ -13,20 +13,8 @@ using namespace ::msrl::testing;  // NOLINT: a test of formulas
 
 constexpr int kLength = ValueModule::kTrainingLength;
 
-// Hidden layers with layer norm or without, ReLU.
-Eigen::VectorXd Net(const PlainTensors& w, const std::string& name, int hidden, bool norm,
-                    Eigen::VectorXd x) {
-  for (int l = 0; l < hidden; ++l) {
-    const std::string layer = name + ".layers." + std::to_string(l);
-    x = w.Linear(layer, x);
-    if (norm) x = w.Norm(x, layer + ".norm.weight", layer + ".norm.bias");
-    x = x.cwiseMax(0.0);
-  }
-  return w.Linear(name + ".layers." + std::to_string(hidden), x);
-}
-
 Eigen::VectorXd Latent(const PlainTensors& w, const Eigen::VectorXd& column) {
-  return w.Norm(Net(w, "encoder", 2, true, column.head(kStateChannels)), "encoder.norm");
+  return w.Norm(PlainMlp(w, "encoder", 2, true, column.head(kStateChannels)), "encoder.norm");
 }
 
 struct Step {
@@ -37,7 +25,7 @@ Step StepOf(const PlainTensors& w, const Eigen::VectorXd& z, const Eigen::Vector
   Step step;
   Eigen::VectorXd input(z.size() + kActionChannels);
   input << z, next.segment(kActionAt, kActionChannels);
-  const Eigen::VectorXd head = Net(w, "transition", 1, true, input);
+  const Eigen::VectorXd head = PlainMlp(w, "transition", 1, true, input);
   const Index n = z.size();
   step.mu = head.head(n);
   step.sigma = 1e-4 + (10.0 - 1e-4) * PlainSigmoid(head.tail(n)).array();
@@ -69,7 +57,7 @@ TEST(Dbc, LossAndGradientsAreThoseOfTheFormula) {
     double sum = 0.0;
     for (int c = 0; c < kLength * kWindows; ++c) {
       if (!inside(c)) continue;
-      const double v = Net(w, "value", 1, false, Latent(w, channels.col(c)))[0];
+      const double v = PlainMlp(w, "value", 1, false, Latent(w, channels.col(c)))[0];
       sum += PlainHuber(v - static_cast<double>(teaching.graph.input(teaching.label)(0, c)));
     }
     for (int c = 0; c < steps; ++c) {
@@ -79,7 +67,7 @@ TEST(Dbc, LossAndGradientsAreThoseOfTheFormula) {
       const Eigen::VectorXd z_next = Latent(fixed, next);
       const Eigen::ArrayXd miss = (step.mu - z_next).array() / step.sigma.array();
       sum += (0.5 * miss.square() + step.sigma.array().log()).mean();
-      sum += std::pow(Net(w, "reward", 1, true, step.mu)[0] - next[kRewardAt], 2);
+      sum += std::pow(PlainMlp(w, "reward", 1, true, step.mu)[0] - next[kRewardAt], 2);
 
       const int other = Dbc::Partner(c, steps, kWindows);
       if (!inside(other + kWindows)) continue;

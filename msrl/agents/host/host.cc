@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "msrl/agents/common/percentiles.h"
+#include "msrl/agents/common/slot_view.h"
 #include "msrl/agents/feed_forward.h"
 #include "msrl/core/check.h"
 #include "msrl/nn/random.h"
@@ -32,6 +33,17 @@ std::span<const double> AsSpan(const EnvView& view) {
 
 std::span<const float> AsSpan(const Eigen::VectorXf& values) {
   return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+std::span<const float> ChannelsOf(const Eigen::VectorXf& features) {
+  return AsSpan(features).last(kChannels);
+}
+
+// A module that was told what its target is like, before graphs of it are built.
+std::unique_ptr<ValueModule> Entered(std::unique_ptr<ValueModule> module,
+                                     const ChannelFacts& facts) {
+  module->Enter(facts);
+  return module;
 }
 
 }  // namespace
@@ -82,8 +94,9 @@ Host::Host(const EnvSpec& spec, const HostConfig& config, std::uint64_t seed,
       one_at_(CompactLift()->constant_offset()),
       n_(spec.observation_size),
       m_(spec.action.size),
+      action_slots_(SlotsOf(spec)),
       expected_(std::move(expected)),
-      module_(std::move(module)),
+      module_(Entered(std::move(module), facts_)),
       replay_({.capacity = config.replay_size,
                .observation_size = n_,
                .action_size = m_,
@@ -100,15 +113,24 @@ Host::Host(const EnvSpec& spec, const HostConfig& config, std::uint64_t seed,
       act_head_(m_, 1),
       batch_(replay_.MakeBatch(config.batch_size)),
       one_(replay_.MakeBatch(1)),
+      rows_(replay_.MakeBatch(kEncodeWindows)),
       sequences_(replay_.MakeSequences(config.module_windows, ValueModule::kTrainingLength)),
       log_prob_(static_cast<std::size_t>(config.batch_size)),
       noise_(m_, config.batch_size),
       action_(m_, config.batch_size),
       d_head_(2 * m_, config.batch_size),
       d_q_(2, config.batch_size),
+      d_action_(m_, config.batch_size),
       act_noise_(m_, 1),
       act_action_(m_, 1),
+      candidates_(m_, module_->candidates()),
+      proposals_(kActionCodeSize, module_->candidates() / 2),
+      candidate_features_(feature_size(), module_->candidates()),
       y_(config.batch_size),
+      v_(config.batch_size),
+      next_v_(config.batch_size),
+      d_v_(config.batch_size),
+      candidate_v_(module_->candidates()),
       labels_(ValueModule::kTrainingLength * config.module_windows),
       before_(feature_size()),
       action_values_(static_cast<std::size_t>(m_)),
@@ -129,6 +151,12 @@ Host::Host(const EnvSpec& spec, const HostConfig& config, std::uint64_t seed,
   valuing_ = BuildCritic(config.batch_size, ParameterUse::kFrozen);
   target_ = BuildCritic(config.batch_size, ParameterUse::kTarget);
   states_ = BuildStates((ValueModule::kTrainingLength + 1) * config.module_windows);
+  value_ = BuildValue(config.batch_size, ParameterUse::kFrozen);
+  next_value_ = BuildValue(config.batch_size, ParameterUse::kTarget);
+  value_of_rows_ = BuildValue(kEncodeWindows, ParameterUse::kFrozen);
+  if (module_->candidates() > 0) {
+    value_of_candidates_ = BuildValue(module_->candidates(), ParameterUse::kFrozen);
+  }
 }
 
 Node Host::SlotOf(StaticGraph& g, Node raw, ParameterUse use) const {
@@ -172,11 +200,24 @@ Host::StateGraph Host::BuildStates(int columns) const {
   s.raw = s.graph.Input(module_->z_size(), columns);
   const Node z = SlotOf(s.graph, s.raw, kFrozen);
   const Node head = s.graph.Mlp(s.graph.ConcatRows({s.observation, z}), actor_net_, kFrozen);
-  const Node mode = s.graph.Tanh(s.graph.SliceRows(head, 0, m_));
-  const Node q = s.graph.Mlp(s.graph.ConcatRows({s.observation, z, mode}), critic_net_, kFrozen);
+  s.mode = s.graph.Tanh(s.graph.SliceRows(head, 0, m_));
+  const Node q = s.graph.Mlp(s.graph.ConcatRows({s.observation, z, s.mode}), critic_net_, kFrozen);
   s.value = s.graph.Min(s.graph.SliceRows(q, 0, 1), s.graph.SliceRows(q, 1, 1));
   s.graph.Finish();
   return s;
+}
+
+Host::ValueGraph Host::BuildValue(int columns, ParameterUse use) const {
+  ValueGraph v;
+  v.kept = v.graph.Input(module_->kept_size(), columns);
+  v.action = v.graph.InputWithGradient(m_, columns);
+  Eigen::MatrixXf used(kActionCodeSize, columns);
+  for (int i = 0; i < kActionCodeSize; ++i) used.row(i).setConstant(facts_.uses(i) ? 1.0F : 0.0F);
+  const Node code = v.graph.Linear(v.action, v.graph.Constant(action_slots_));
+  v.value =
+      module_->SlotValue(v.graph, v.kept, v.graph.ConcatRows({code, v.graph.Constant(used)}), use);
+  v.graph.Finish();
+  return v;
 }
 
 std::int64_t Host::parameter_count() const {
@@ -262,15 +303,53 @@ void Host::ActInBatch(std::span<const Turn> turns, ActMode mode) {
     act_.graph.Forward();
     const auto head = act_.graph.value(act_.head);
     if (mode == ActMode::kExplore) {
-      float log_prob = 0.0F;
-      FillNormal(turn.rng, Flat(act_noise_));
-      act_head_.Sample(head, act_noise_, act_action_, {&log_prob, 1});
+      if (IsGuided(turn.rng)) {
+        ChooseByValue(turn.rng, memory);
+      } else {
+        SampleAction(turn.rng);
+      }
     } else {
       act_head_.Mode(head, act_action_);
     }
     std::ranges::copy(Flat(act_action_), turn.out.values().begin());
     RequireFinite("action", turn.out.values());
   }
+}
+
+bool Host::IsGuided(Rng& rng) const {
+  // a V that explains nothing of the target's returns leads nowhere
+  if (module_->candidates() == 0 || calibration_.kappa == 0.0) return false;
+  const auto since = static_cast<double>(steps_ - config_.random_steps);
+  const double share = module_->GuidedShare(since / static_cast<double>(config_.random_steps));
+  return share > 0.0 && rng.Bernoulli(share);
+}
+
+void Host::SampleAction(Rng& rng) {
+  float log_prob = 0.0F;
+  FillNormal(rng, Flat(act_noise_));
+  act_head_.Sample(act_.graph.value(act_.head), act_noise_, act_action_, {&log_prob, 1});
+}
+
+void Host::ChooseByValue(Rng& rng, const Memory& memory) {
+  module_->Propose(ChannelsOf(memory.features), rng, proposals_);
+  for (Eigen::Index k = 0; k < candidates_.cols(); ++k) {
+    candidate_features_.col(k) = memory.features;
+    if (k < proposals_.cols()) {
+      // dimensions that share an entry do the same
+      for (Eigen::Index i = 0; i < m_; ++i) {
+        Eigen::Index entry = 0;
+        action_slots_.col(i).maxCoeff(&entry);
+        candidates_(i, k) = proposals_(entry, k);
+      }
+    } else {
+      SampleAction(rng);
+      candidates_.col(k) = act_action_.col(0);
+    }
+  }
+  ReadValues(value_of_candidates_, candidate_features_, candidates_, candidate_v_);
+  Eigen::Index best = 0;
+  candidate_v_.maxCoeff(&best);
+  act_action_.col(0) = candidates_.col(best);
 }
 
 void Host::Observe(const Experience& experience, Carry& carry) {
@@ -288,6 +367,7 @@ void Host::Observe(const Experience& experience, Carry& carry) {
                .truncated = experience.truncated,
                .after = {.observation = AsSpan(experience.after.observation),
                          .features = AsSpan(memory.features)}});
+  module_->Observe(ChannelsOf(before_), ChannelsOf(memory.features));
   episode_open_ = !experience.terminated && !experience.truncated;
   ++steps_;
 }
@@ -327,11 +407,31 @@ void Host::EncodeReplay() {
   }
 }
 
+std::vector<float> Host::ValuesOfSteps() {
+  std::vector<float> values(static_cast<std::size_t>(replay_.end_row() - replay_.first_row()));
+  for (std::int64_t row = replay_.first_row(); row < replay_.end_row(); row += kEncodeWindows) {
+    const std::int64_t end = std::min(row + kEncodeWindows, replay_.end_row());
+    for (std::int64_t k = row; k < end; ++k) {
+      if (replay_.IsStep(k)) replay_.Read(k, k - row, rows_);
+    }
+    value_of_rows_.graph.input(value_of_rows_.kept) = rows_.features;
+    value_of_rows_.graph.input(value_of_rows_.action) = rows_.action;
+    value_of_rows_.graph.Forward();
+    for (std::int64_t k = row; k < end; ++k) {
+      if (!replay_.IsStep(k)) continue;
+      values[static_cast<std::size_t>(k - replay_.first_row())] =
+          value_of_rows_.graph.value(value_of_rows_.value)(0, k - row);
+    }
+  }
+  return values;
+}
+
 void Host::CalibrateOnReplay() {
-  // all states of whole episodes, with the return that followed
+  // all steps of whole episodes, with the return that followed
   std::vector<float> g;
   std::vector<float> v;
-  const auto gather = [&](bool with_values) {
+  std::vector<float> values;
+  const auto gather = [&] {
     g.clear();
     v.clear();
     int episodes = 0;
@@ -355,7 +455,7 @@ void Host::CalibrateOnReplay() {
           rest = rewards[k] + config_.gamma * rest;
           g.push_back(static_cast<float>(rest));
           const std::int64_t at = row - static_cast<std::int64_t>(rewards.size() - k);
-          v.push_back(with_values ? replay_.features(at)[0] : 0.0F);
+          v.push_back(values[static_cast<std::size_t>(at - replay_.first_row())]);
         }
       }
       rewards.clear();
@@ -363,14 +463,29 @@ void Host::CalibrateOnReplay() {
     return episodes;
   };
   // first the unit of rewards, in which the module has to be asked
-  int episodes = gather(false);
+  values.resize(static_cast<std::size_t>(replay_.end_row() - replay_.first_row()));
+  int episodes = gather();
   calibration_ = {.scale = Calibrate(g, v, episodes, config_.calibration_episodes).scale};
+  module_->Settle(calibration_.scale);
   EncodeReplay();
-  episodes = gather(true);
+  values = ValuesOfSteps();
+  episodes = gather();
   calibration_ = Calibrate(g, v, episodes, config_.calibration_episodes);
 }
 
 // ---- learning ----
+
+void Host::ReadValues(ValueGraph& v, const Eigen::MatrixXf& features, const Eigen::MatrixXf& action,
+                      Eigen::RowVectorXf& values) const {
+  if (calibration_.kappa == 0.0) {
+    values.setZero();
+    return;
+  }
+  v.graph.input(v.kept) = features;
+  v.graph.input(v.action) = action;
+  v.graph.Forward();
+  values = v.graph.value(v.value);
+}
 
 float Host::ValueOf(float v) const {
   return static_cast<float>(calibration_.kappa * static_cast<double>(v) + calibration_.beta);
@@ -418,10 +533,12 @@ void Host::UpdateCritic(const ReplayBatch& batch) {
   target_.graph.input(target_.action) = action_;
   target_.graph.Forward();
   const auto next_q = target_.graph.value(target_.q);
+  ReadValues(next_value_, batch.next_features, action_, next_v_);
+  ReadValues(value_, batch.features, batch.action, v_);
   for (Eigen::Index b = 0; b < batch.size(); ++b) {
-    const float next = ValueOf(batch.next_features(0, b)) + next_q.col(b).minCoeff() -
+    const float next = ValueOf(next_v_[b]) + next_q.col(b).minCoeff() -
                        alpha_now * log_prob_[static_cast<std::size_t>(b)];
-    y_[b] = batch.reward[b] + gamma * batch.continues[b] * next - ValueOf(batch.features(0, b));
+    y_[b] = batch.reward[b] + gamma * batch.continues[b] * next - ValueOf(v_[b]);
   }
 
   learning_.graph.input(learning_.observation) = batch.observation;
@@ -433,7 +550,7 @@ void Host::UpdateCritic(const ReplayBatch& batch) {
   RequireFinite("critic loss", std::span(&loss, 1));
   metrics_.Add(kCriticLoss, loss);
   double q = static_cast<double>(learning_.graph.value(learning_.q).row(0).mean());
-  q += calibration_.kappa * static_cast<double>(batch.features.row(0).mean()) + calibration_.beta;
+  q += calibration_.kappa * static_cast<double>(v_.mean()) + calibration_.beta;
   metrics_.Add(kQ, q);
   critic_.ClearGradients();
   learning_.graph.Backward(learning_.loss);
@@ -459,8 +576,8 @@ void Host::UpdateActor(const ReplayBatch& batch) {
   const auto q = valuing_.graph.value(valuing_.q);
   const Eigen::Map<const Eigen::RowVectorXf> log_pi(log_prob_.data(), batch.size());
   double loss = static_cast<double>(alpha_now * log_pi.mean() - q.colwise().minCoeff().mean());
-  loss -=
-      calibration_.kappa * static_cast<double>(batch.features.row(0).mean()) + calibration_.beta;
+  ReadValues(value_, batch.features, action_, v_);
+  loss -= calibration_.kappa * static_cast<double>(v_.mean()) + calibration_.beta;
   RequireFinite("actor loss", std::span(&loss, 1));
   metrics_.Add(kActorLoss, loss);
   metrics_.Add(kEntropy, -static_cast<double>(log_pi.mean()));
@@ -470,9 +587,14 @@ void Host::UpdateActor(const ReplayBatch& batch) {
   d_q_.row(1).setConstant(-1.0F / size);
   d_q_.row(1) -= d_q_.row(0);
   valuing_.graph.Backward({{valuing_.q, d_q_}});
+  d_action_ = valuing_.graph.gradient(valuing_.action);
+  if (module_->values_actions() && calibration_.kappa > 0.0) {
+    d_v_.setConstant(static_cast<float>(-calibration_.kappa) / size);
+    value_.graph.Backward({{value_.value, d_v_}});
+    d_action_ += value_.graph.gradient(value_.action);
+  }
   y_.setConstant(alpha_now / size);
-  policy_head_.Backward(valuing_.graph.gradient(valuing_.action),
-                        {y_.data(), static_cast<std::size_t>(y_.size())}, d_head_);
+  policy_head_.Backward(d_action_, {y_.data(), static_cast<std::size_t>(y_.size())}, d_head_);
   actor_.ClearGradients();
   policy_.graph.Backward({{policy_.head, d_head_}});
   RequireFiniteGradients("actor", actor_.gradients());
@@ -522,6 +644,27 @@ const Eigen::RowVectorXf& Host::LabelsOf(const SequenceBatch& batch) {
   return labels_;
 }
 
+void Host::WriteActions(const Eigen::Ref<const Eigen::MatrixXf>& action,
+                        StridedMap channels) const {
+  channels.topRows(kActionCodeSize) = action_slots_.lazyProduct(action);
+  for (int i = 0; i < kActionCodeSize; ++i) {
+    channels.row(kActionCodeSize + i).setConstant(facts_.uses(i) ? 1.0F : 0.0F);
+  }
+}
+
+void Host::WriteSteps(const SequenceBatch& batch) {
+  const Eigen::Index columns = batch.length() * batch.sequences();
+  states_.graph.input(states_.observation) = batch.observation;
+  states_.graph.input(states_.raw) = batch.features.middleRows(1, module_->z_size());
+  states_.graph.Forward();
+  const Steps& steps = teaching_.windows.steps;
+  WriteActions(batch.action, teaching_.graph.input(steps.action));
+  WriteActions(states_.graph.value(states_.mode).rightCols(columns),
+               teaching_.graph.input(steps.next_action));
+  teaching_.graph.input(steps.next) = batch.features.bottomRows(kChannels).rightCols(columns);
+  teaching_.graph.input(steps.continues) = batch.continues;
+}
+
 void Host::FineTuneOn(const SequenceBatch& batch) {
   const Eigen::Index columns = batch.length() * batch.sequences();
   auto channels = teaching_.graph.input(teaching_.windows.channels);
@@ -531,7 +674,11 @@ void Host::FineTuneOn(const SequenceBatch& batch) {
   for (Eigen::Index w = 0; w < batch.sequences(); ++w) {
     end(0, w) = static_cast<float>(batch.Column(batch.steps[static_cast<std::size_t>(w)] - 1) + w);
   }
-  teaching_.graph.input(teaching_.label) = LabelsOf(batch);
+  if (module_->values_actions()) {
+    WriteSteps(batch);
+  } else {
+    teaching_.graph.input(teaching_.label) = LabelsOf(batch);
+  }
   teaching_.graph.input(teaching_.weight) = batch.inside / batch.inside.sum();
   metrics_.Add(kModuleLoss, teaching_.Learn(config_.module_learning_rate));
 }
@@ -544,7 +691,7 @@ void Host::Visit(const Archive& state) {
   replay_.Visit(state.Child("replay"));
   state.Random("replay_rng", replay_rng_);
   state.Random("noise", noise_rng_);
-  VisitParameters(state.Child("module"), module_->parameters());
+  module_->Visit(state.Child("module"));
   VisitParameters(state.Child("actor"), actor_);
   VisitParameters(state.Child("critic"), critic_);
   VisitAdam(state.Child("alpha_adam"), alpha_adam_);

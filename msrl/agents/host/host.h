@@ -1,8 +1,8 @@
 // The agent that all value and representation baselines have in common: soft actor-critic with two
-// slots for what a transferred module (value_module.h) says of a state.
+// slots for what a transferred module (value_module.h) says of a state, or of it and an action.
 //
 //   feature slot  z = norm(W z_raw), beside o in the policy and in both critics
-//   value slot    Q_i(o, a) = kappa V + beta + R_i(o, z, a), with R = 0 at the start
+//   value slot    Q_i(o, a) = kappa V(x[, u]) + beta + R_i(o, z, a), with R = 0 at the start
 //
 // docs/agents/host.md has all formulas.
 #ifndef MSRL_AGENTS_HOST_HOST_H_
@@ -109,7 +109,10 @@ class Host : public Agent {
   void Initialise(const Artefact& artefact) override;
   FeedForwardPolicy ExportPolicy() const override;
   KeptExperience Kept() const override { return {&replay_}; }
-  void DrainMetrics(MetricSink& sink) override { metrics_.Drain(sink); }
+  void DrainMetrics(MetricSink& sink) override {
+    metrics_.Drain(sink);
+    module_->DrainMetrics(sink);
+  }
   void Visit(const Archive& state) override;
 
   // One update of policy and critics on config.batch_size transitions; features are
@@ -117,10 +120,10 @@ class Host : public Agent {
   void UpdateOn(const ReplayBatch& batch);
   // One update of the module on config.module_windows sequences of kTrainingLength steps.
   void FineTuneOn(const SequenceBatch& batch);
-  // What the module is taught about the states of sequences, in its own unit.
+  // What a module that values states is taught about those of sequences, in its own unit.
   const Eigen::RowVectorXf& LabelsOf(const SequenceBatch& batch);
 
-  int feature_size() const { return 1 + module_->z_size() + kChannels; }
+  int feature_size() const { return module_->kept_size(); }
   ValueModule& module() { return *module_; }
   Parameters& actor() { return actor_; }
   Parameters& critic() { return critic_; }
@@ -157,26 +160,47 @@ class Host : public Agent {
     Node observation, raw, action, q;
     Node y, loss;  // of the one that learns
   };
-  // The value of states under the policy without noise: min_i R_i(o, z, tanh(mu)).
+  // The policy without noise, tanh(mu), and what it is worth: min_i R_i(o, z, tanh(mu)).
   struct StateGraph {
     StaticGraph graph;
-    Node observation, raw, value;
+    Node observation, raw, mode, value;
+  };
+  // What the value slot holds: V of kept states and actions.
+  struct ValueGraph {
+    StaticGraph graph;
+    Node kept, action, value;
   };
 
   Node SlotOf(StaticGraph& g, Node raw, ParameterUse use) const;
   PolicyGraph BuildPolicy(int columns, ParameterUse use) const;
   CriticGraph BuildCritic(int columns, ParameterUse use) const;
   StateGraph BuildStates(int columns) const;
+  ValueGraph BuildValue(int columns, ParameterUse use) const;
 
   void ActInBatch(std::span<const Turn> turns, ActMode mode) override;
   bool IsWarmingUp() const { return steps_ < config_.random_steps; }
+  // Draws whether the next action is chosen by V.
+  bool IsGuided(Rng& rng) const;
+  // The action of a policy that was asked, or what V prefers among some such and some that the
+  // module proposes; in act_action_.
+  void SampleAction(Rng& rng);
+  void ChooseByValue(Rng& rng, const Memory& memory);
   // Reads the situation into the memory, unless it is there already.
   void See(const Situation& situation, Memory& memory);
   // Reads all kept states anew.
   void EncodeReplay();
   void CalibrateOnReplay();
-  // V of sampled features in the target's units.
+  // V of all kept steps, by row from the first on; 0 where there was none.
+  std::vector<float> ValuesOfSteps();
+  // V of features and actions, one column each; zeros as long as it has no say.
+  void ReadValues(ValueGraph& v, const Eigen::MatrixXf& features, const Eigen::MatrixXf& action,
+                  Eigen::RowVectorXf& values) const;
+  // V in the target's units.
   float ValueOf(float v) const;
+  // The action channels of actions, one column each.
+  void WriteActions(const Eigen::Ref<const Eigen::MatrixXf>& action, StridedMap channels) const;
+  // What a module that values actions is taught.
+  void WriteSteps(const SequenceBatch& batch);
   void UpdateCritic(const ReplayBatch& batch);
   void UpdateActor(const ReplayBatch& batch);
   void UpdateAlpha();
@@ -186,6 +210,7 @@ class Host : public Agent {
   ChannelFacts facts_;
   Index code_at_, reward_at_, one_at_;  // where Z has action codes, rewards and 1
   int n_, m_;
+  Eigen::MatrixXf action_slots_;  // of the code, by dimensions
   ArtefactHeader expected_;
   std::unique_ptr<ValueModule> module_;
   Replay replay_;
@@ -205,29 +230,34 @@ class Host : public Agent {
   PolicyGraph act_, policy_;
   CriticGraph learning_, valuing_, target_;
   StateGraph states_;
+  ValueGraph value_, next_value_, value_of_candidates_, value_of_rows_;
   ReadingGraph reading_one_, reading_many_;
   TeachingGraph teaching_;
   SquashedGaussian policy_head_, act_head_;
   ReplayBatch batch_;
-  ReplayBatch one_;
+  ReplayBatch one_, rows_;
   SequenceBatch sequences_;
   FloatBuffer log_prob_;
-  Eigen::MatrixXf noise_, action_, d_head_, d_q_, act_noise_, act_action_;
-  Eigen::RowVectorXf y_, labels_;
+  Eigen::MatrixXf noise_, action_, d_head_, d_q_, d_action_, act_noise_, act_action_;
+  Eigen::MatrixXf candidates_, proposals_, candidate_features_;
+  Eigen::RowVectorXf y_, v_, next_v_, d_v_, candidate_v_, labels_;
   Eigen::VectorXf before_;
   std::vector<float> action_values_;
   MetricMeans metrics_;
 };
 
-// The host of one kind of module. Its settings are the host's and those of the module's shape.
+// The host of one kind of module. Its settings are the host's, those of the module's shape and
+// those of its use at a target.
 template <typename Module>
 struct HostConfigFor : HostConfig {
   typename Module::Shape shape;
+  typename Module::Settings use;
 
   template <typename V>
   void Fields(V&& visit) {
     HostConfig::Fields(visit);
     shape.Fields(visit);
+    use.Fields(visit);
   }
 };
 
@@ -242,8 +272,10 @@ class HostOf : public Host {
   static std::unique_ptr<ValueModule> MakeModule(const HostConfigFor<Module>& config,
                                                  std::uint64_t seed) {
     Rng rng(seed, "module");
-    return std::make_unique<Module>(config.shape, ParameterOptions{.adam = {.max_norm = 10.0}},
-                                    rng);
+    auto module =
+        std::make_unique<Module>(config.shape, ParameterOptions{.adam = {.max_norm = 10.0}}, rng);
+    module->Configure(config.use);
+    return module;
   }
 };
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "msrl/agents/sf/sf_gpi.h"
 #include "msrl/agents/uvfa/uvfa.h"
 #include "msrl/nn/random.h"
 #include "msrl/testing/agent_update.h"
 #include "msrl/testing/gradients.h"
+#include "msrl/testing/plain_module.h"
 #include "msrl/testing/user_error.h"
 
 namespace msrl {
@@ -25,8 +28,9 @@ const EnvSpec kSpec = SmallSpec(ActionKind::kContinuous, kActions);
 const PlainNet kActor{.sizes = {kObservation + kSlot, 8, 2 * kActions}};
 const PlainNet kCritic{.sizes = {kObservation + kSlot + kActions, 8, 1}};
 
-HostConfigFor<Uvfa> SmallConfig() {
-  HostConfigFor<Uvfa> config;
+template <typename Module>
+HostConfigFor<Module> SmallConfigOf(const typename Module::Shape& shape) {
+  HostConfigFor<Module> config;
   config.hidden_layers = 1;
   config.hidden_width = 8;
   config.slot_size = kSlot;
@@ -39,8 +43,12 @@ HostConfigFor<Uvfa> SmallConfig() {
   config.tau = 0.05;
   config.gamma = 0.9;
   config.module_windows = 3;
-  config.shape = {.stream_width = 6, .stream_features = kRaw};
+  config.shape = shape;
   return config;
+}
+
+HostConfigFor<Uvfa> SmallConfig() {
+  return SmallConfigOf<Uvfa>({.stream_width = 6, .stream_features = kRaw});
 }
 
 void FillRandom(std::span<float> values, Rng& rng) {
@@ -97,9 +105,11 @@ Doubles Raw(const Eigen::MatrixXf& features, Eigen::Index b) {
   return Column(features.middleRows(1, kRaw), b);
 }
 
-TEST(Host, UpdatesAreThoseOfTheFormulas) {
-  const auto config = SmallConfig();
-  HostOf<Uvfa> agent(kSpec, config, 5);
+// `value` says V of features (a column of them), an action and whether with slow weights.
+using PlainValue = std::function<double(const Eigen::MatrixXf& features, Eigen::Index b,
+                                        const Doubles& action, bool slow)>;
+
+void ExpectUpdatesOfFormulas(Host& agent, const HostConfig& config, const PlainValue& value) {
   const double kappa = 0.7;
   const double beta = -0.3;
   agent.set_calibration({.kappa = kappa, .beta = beta});
@@ -127,8 +137,9 @@ TEST(Host, UpdatesAreThoseOfTheFormulas) {
     FillNormal(noise_rng, Flat(next_noise));
     FillNormal(noise_rng, Flat(noise));
 
-    const auto v = [&](const Eigen::MatrixXf& features, Eigen::Index b) {
-      return kappa * static_cast<double>(features(0, b)) + beta;
+    const auto v = [&](const Eigen::MatrixXf& features, Eigen::Index b, const Doubles& action,
+                       bool slow = false) {
+      return kappa * value(features, b, action, slow) + beta;
     };
     Doubles y;
     for (Eigen::Index b = 0; b < kBatch; ++b) {
@@ -138,18 +149,18 @@ TEST(Host, UpdatesAreThoseOfTheFormulas) {
       const double r1 = R(q_target, next, raw, choice.action, 0);
       const double r2 = R(q_target, next, raw, choice.action, 1);
       ++smaller[r1 < r2 ? 0 : 1];
-      y.push_back(batch.reward[b] +
-                  config.gamma * batch.continues[b] *
-                      (v(batch.next_features, b) + std::min(r1, r2) - alpha * choice.log_prob));
+      y.push_back(batch.reward[b] + config.gamma * batch.continues[b] *
+                                        (v(batch.next_features, b, choice.action, /*slow=*/true) +
+                                         std::min(r1, r2) - alpha * choice.log_prob));
     }
     const auto critic_loss = [&](const Doubles& w) {
       double sum = 0.0;
       for (Eigen::Index b = 0; b < kBatch; ++b) {
         for (std::size_t member = 0; member < 2; ++member) {
-          const double value =
-              v(batch.features, b) + R(w, Column(batch.observation, b), Raw(batch.features, b),
-                                       Column(batch.action, b), member);
-          sum += std::pow(value - y[static_cast<std::size_t>(b)], 2);
+          const double q_value = v(batch.features, b, Column(batch.action, b)) +
+                                 R(w, Column(batch.observation, b), Raw(batch.features, b),
+                                   Column(batch.action, b), member);
+          sum += std::pow(q_value - y[static_cast<std::size_t>(b)], 2);
         }
       }
       return sum / kBatch;
@@ -170,7 +181,7 @@ TEST(Host, UpdatesAreThoseOfTheFormulas) {
         const Doubles observation = Column(batch.observation, b);
         const Doubles raw = Raw(batch.features, b);
         const Choice choice = Sample(w, q, observation, raw, noise, b);
-        sum += alpha * choice.log_prob - v(batch.features, b) -
+        sum += alpha * choice.log_prob - v(batch.features, b, choice.action) -
                std::min(R(q, observation, raw, choice.action, 0),
                         R(q, observation, raw, choice.action, 1));
       }
@@ -197,6 +208,77 @@ TEST(Host, UpdatesAreThoseOfTheFormulas) {
   // what must have happened for the comparison to say something
   EXPECT_GT(smaller[0], 2);
   EXPECT_GT(smaller[1], 2);
+}
+
+TEST(Host, UpdatesAreThoseOfTheFormulas) {
+  const auto config = SmallConfig();
+  HostOf<Uvfa> agent(kSpec, config, 5);
+  ExpectUpdatesOfFormulas(
+      agent, config, [](const Eigen::MatrixXf& features, Eigen::Index b, const Doubles&, bool) {
+        return static_cast<double>(features(0, b));
+      });
+}
+
+// The policy follows the slope of a V of actions, too.
+TEST(Host, UpdatesWithAValueOfActionsAreThoseOfTheFormulas) {
+  const auto config = SmallConfigOf<SfGpi>({.features = kRaw,
+                                            .feature_width = 3,
+                                            .successor_width = 5,
+                                            .code_size = 2,
+                                            .policies = 2,
+                                            .policy_width = 3});
+  // both dimensions go into one entry of the code
+  EnvSpec spec = kSpec;
+  spec.action_code = {3, 3};
+  for (const EnvSpec& of : {kSpec, spec}) {
+    HostOf<SfGpi> agent(of, config, 5);
+    auto& module = dynamic_cast<SfGpi&>(agent.module());
+    Rng rng(2, "module");
+    RandomiseEvenly(module.parameters().tensors(), module.parameters().values(), rng);
+    RandomiseEvenly(module.taught().tensors(), module.taught().values(), rng);
+    RandomiseEvenly(module.taught().tensors(), module.taught().target(), rng);
+    const Eigen::VectorXf weights = RandomMatrix(kRaw, 1, rng);
+    module.set_weights(weights);
+    const Doubles carried = AsDoubles(module.parameters().values());
+    const Doubles own = AsDoubles(module.taught().values());
+    const Doubles slow_own = AsDoubles(module.taught().target());
+    const bool shared = !of.action_code.empty();
+    int own_is_best = 0;
+    int asked = 0;
+    ExpectUpdatesOfFormulas(
+        agent, config,
+        [&](const Eigen::MatrixXf& features, Eigen::Index b, const Doubles& action, bool slow) {
+          Eigen::VectorXd input = Eigen::VectorXd::Zero(kStateChannels + kActionChannels + 2);
+          input.head(kStateChannels) =
+              features.col(b).segment(1 + kRaw, kStateChannels).cast<double>();
+          auto code = input.segment(kStateChannels, kActionChannels);
+          if (shared) {
+            code[3] = (action[0] + action[1]) / 2.0;
+            code[kActionCodeSize + 3] = 1.0;
+          } else {
+            for (int i = 0; i < kActions; ++i) {
+              code[i] = action[static_cast<std::size_t>(i)];
+              code[kActionCodeSize + i] = 1.0;
+            }
+          }
+          const PlainTensors sources{module.parameters().tensors(), carried};
+          const PlainTensors target{module.taught().tensors(), slow ? slow_own : own};
+          double best = -1e9;
+          for (int policy = 0; policy < 3; ++policy) {
+            const PlainTensors& w = policy < 2 ? sources : target;
+            input.tail(2) = policy < 2 ? sources("codes").col(policy) : target("code").col(0);
+            const double v =
+                std::min(PlainMlp(w, "psi.members.0", 2, true, input).dot(weights.cast<double>()),
+                         PlainMlp(w, "psi.members.1", 2, true, input).dot(weights.cast<double>()));
+            if (policy == 2 && v > best) ++own_is_best;
+            best = std::max(best, v);
+          }
+          ++asked;
+          return best + sources("bias")(0, 0);
+        });
+    EXPECT_GT(own_is_best, asked / 100);
+    EXPECT_LT(own_is_best, asked - asked / 100);
+  }
 }
 
 TEST(Host, TheCriticsStartAsTheTransferredValue) {

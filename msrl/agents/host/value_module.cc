@@ -31,6 +31,8 @@ void ValueModule::RescaleLinear(const std::string& name, double factor, double o
   bias = (static_cast<float>(factor) * bias).array() + static_cast<float>(offset);
 }
 
+void ValueModule::Visit(const Archive& state) { VisitParameters(state, parameters_); }
+
 ValueModule::Slots StepwiseModule::Read(StaticGraph& g, const Windows& windows, ParameterUse use) {
   const Slots all = ReadAll(g, windows, use);
   return {g.GatherColumns(all.z, windows.end), g.GatherColumns(all.value, windows.end)};
@@ -68,6 +70,13 @@ void ReadingGraph::Forward() {
 
 TeachingGraph::TeachingGraph(ValueModule& of, int count) : module(of) {
   windows = AddWindows(graph, module, count, ValueModule::kTrainingLength);
+  if (module.values_actions()) {
+    const int columns = windows.length * count;
+    windows.steps = {.action = graph.Input(kActionChannels, columns),
+                     .next = graph.Input(kChannels, columns),
+                     .next_action = graph.Input(kActionChannels, columns),
+                     .continues = graph.Input(1, columns)};
+  }
   label = graph.Input(1, windows.length * count);
   weight = graph.Input(1, windows.length * count);
   loss = module.Loss(graph, windows, label, weight);
@@ -79,10 +88,10 @@ double TeachingGraph::Learn(double learning_rate) {
   graph.Forward();
   const double value = graph.value(loss)(0, 0);
   RequireFinite("loss of the transferred module", std::span(&value, 1));
-  module.parameters().ClearGradients();
+  module.taught().ClearGradients();
   graph.Backward(loss);
-  RequireFiniteGradients("transferred module", module.parameters().gradients());
-  module.parameters().Step(learning_rate);
+  RequireFiniteGradients("transferred module", module.taught().gradients());
+  module.StepTaught(learning_rate);
   return value;
 }
 

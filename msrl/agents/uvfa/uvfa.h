@@ -24,6 +24,7 @@ struct UvfaShape {
 class Uvfa : public StepwiseModule {
  public:
   static constexpr const char* kKind = "uvfa";
+  static constexpr bool kReadsActions = false;
   using Shape = UvfaShape;
 
   Uvfa(const UvfaShape& shape, const ParameterOptions& options, Rng& rng);

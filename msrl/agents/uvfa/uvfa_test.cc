@@ -11,15 +11,6 @@ namespace {
 
 using namespace ::msrl::testing;  // NOLINT: a test of formulas
 
-Eigen::VectorXd Stream(const PlainTensors& w, const std::string& name, Eigen::VectorXd x) {
-  for (const char* layer : {".layers.0", ".layers.1"}) {
-    x = w.Norm(w.Linear(name + layer, x), name + layer + ".norm.weight",
-               name + layer + ".norm.bias");
-    x = x.cwiseMax(0.0);
-  }
-  return w.Linear(name + ".layers.2", x);
-}
-
 TEST(Uvfa, ValueIsTheProductOfTwoStreams) {
   Rng rng(1, "init");
   Uvfa module({.stream_width = 5, .stream_features = 4}, {}, rng);
@@ -34,7 +25,8 @@ TEST(Uvfa, ValueIsTheProductOfTwoStreams) {
           Eigen::VectorXd x = window.col(t).head(kStateChannels);
           for (const int slot : {2, 3, 7}) x[slot] = x[kGeometrySize + slot] = 0.0;
           const Eigen::VectorXd c = window.col(t).tail(kGoalChannels);
-          v[t] = Stream(w, "state", x).dot(Stream(w, "goal", c)) / 2.0 + w("bias")(0, 0);
+          v[t] = PlainMlp(w, "state", 2, true, x).dot(PlainMlp(w, "goal", 2, true, c)) / 2.0 +
+                 w("bias")(0, 0);
         }
         return v;
       });
