@@ -407,13 +407,34 @@ class FaultTest : public ::testing::TestWithParam<Job> {
     return places;
   }
 
-  // The same command again, on files that are well: it ends with what was wanted.
+  // The same command again, on files that are well: it ends with what was wanted. Many faults leave
+  // the same files; how it goes on from there is tried once.
   void ExpectGoesOn() {
+    static std::set<std::uint64_t> tried;  // of all jobs and tests of this process
+    if (!tried.insert(StableHash(job_.name + Fingerprint(ReadTree(root_)))).second) return;
     FaultyFiles files;
     const Outcome again = Command(job_.command(root_), files);
     const bool there = again.code == 2 && again.err.find("is there already") != std::string::npos;
     EXPECT_TRUE(again.code == 0 || there) << again.code << ": " << again.err;
     ExpectWanted();
+  }
+  // Equal for equal files, but for the times in them. Where writes were lost, there are zeros.
+  static std::string Fingerprint(const Tree& tree) {
+    std::string all;
+    for (const auto& [name, contents] : tree) {
+      const std::string file = fs::path(name).filename();
+      const std::string& text = contents.value_or("(folder)");
+      const auto count = [&text](char what) { return std::ranges::count(text, what); };
+      all += name + "\n";
+      if (file == "lock" || file == "status.json") {
+        all += StrCat(text.size(), " ", count('\0'), "\n");
+      } else if (file == "timing.jsonl") {
+        all += StrCat(count('\n'), " ", count('\0'), text.ends_with('\n'), "\n");
+      } else {
+        all += (file == kEventFile ? WithoutTimes(text) : text) + "\n";
+      }
+    }
+    return all;
   }
   void ExpectWanted() {
     const Tree got = job_.results(root_);
@@ -505,24 +526,21 @@ TEST_P(FaultTest, AfterALossOfPowerTheCommandGoesOn) {
   RecordedFiles files(root_);
   ASSERT_EQ(Command(job_.command(root_), files).code, 0);
   Rng rng(1, "power " + job_.name);
-  std::set<std::uint64_t> tried;  // of all disks
+  std::set<std::uint64_t> disks;
   const int schedules = All() ? (job_.slow ? 100 : 1000) : (job_.slow || kSanitized ? 5 : 20);
   for (int i = 0; i < schedules; ++i) {
     const auto count =
         static_cast<std::size_t>(rng.Index(static_cast<std::int64_t>(files.changes()) + 1));
     const double arrives = rng.Index(4) == 0 ? 0.0 : rng.Uniform();
     const Tree disk = files.AfterPowerLoss(count, arrives, rng);
-    std::string all;
-    for (const auto& [name, contents] : disk)
-      all += StrCat(name, "\n", contents.value_or(""), "\n");
-    if (!tried.insert(StableHash(all)).second) continue;
+    disks.insert(StableHash(Fingerprint(disk)));
     SCOPED_TRACE(StrCat("schedule ", i, ": power lost after change ", count));
     WriteTree(root_, disk);
     ExpectGoesOn();
     if (HasFailure()) return;
   }
-  RecordProperty("disks", static_cast<int>(tried.size()));
-  EXPECT_GT(tried.size(), 1U);
+  RecordProperty("disks", static_cast<int>(disks.size()));
+  EXPECT_GT(disks.size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultTest, ::testing::ValuesIn(Jobs()),

@@ -17,6 +17,7 @@ inline std::string WithoutTimes(std::string events) {
   while (events.size() >= 16) {
     std::uint64_t length = 0;
     std::copy_n(events.data(), 8, reinterpret_cast<char*>(&length));
+    if (length < 9 || length > events.size() - 16) break;  // torn
     rest += events.substr(12 + 9, length - 9);
     events.erase(0, 16 + length);
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 
@@ -10,7 +9,6 @@
 #include "msrl/cli/progress.h"
 #include "msrl/cli/work_folder.h"
 #include "msrl/core/check.h"
-#include "msrl/files/atomic_file.h"
 #include "msrl/run/stop_signal.h"
 
 namespace msrl::cli {
@@ -22,21 +20,12 @@ struct CollectArguments : OptionList {
   CollectOptions& options = Fields(CollectOptions());
 };
 
-bool Holds(const std::filesystem::path& path, const std::string& contents) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) &&
-         std::filesystem::file_size(path, error) == contents.size() &&
-         ReadWholeFile(path, contents.size()) == contents;
-}
-
 void RunCollect(CollectArguments& arguments, const Program& program) {
   if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
   }
   const std::string work_path = arguments.out + ".work";
-  // killed after it had written its result, the command finds that
-  const bool begun = std::filesystem::exists(work_path);
-  if (!begun) RequireWritable(arguments.out, arguments.replace());
+  RequireResultWritable(arguments.out, work_path, arguments.replace());
   const WorkFolder work(work_path);
   arguments.options.work = work.path();
   ProgressLine line("collect");
@@ -47,10 +36,7 @@ void RunCollect(CollectArguments& arguments, const Program& program) {
                 line.Begin(StrCat("collect ", stage));
                 line.Show(done, total);
               });
-  const std::string contents = EncodeEpisodes(file);
-  if (!begun || !Holds(arguments.out, contents)) {
-    WriteFileAtomically(arguments.out, contents, arguments.replace());
-  }
+  WriteResult(arguments.out, EncodeEpisodes(file), arguments.replace());
   work.Remove();
   std::map<std::string, std::pair<int, std::int64_t>> counts;
   for (const StoredEpisode& episode : file.episodes) {

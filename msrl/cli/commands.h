@@ -41,6 +41,7 @@ void AddLibrary(CLI::App& app, const Program& program);
 void AddPlay(CLI::App& app, const Program& program);
 void AddPretrain(CLI::App& app, const Program& program);
 void AddProbe(CLI::App& app, const Program& program);
+void AddReplay(CLI::App& app, const Program& program);
 void AddReport(CLI::App& app, const Program& program);
 void AddStatus(CLI::App& app, const Program& program);
 void AddSweep(CLI::App& app, const Program& program);

@@ -101,9 +101,9 @@ int Run(int argc, char** argv, const Registries& registries) {
       program.name));
   // in the order of the help
   for (const auto add :
-       {AddDescribe, AddDiagnose, AddEnvs,   AddEnvCheck, AddCollect, AddDataset,   AddPretrain,
-        AddProbe,    AddLibrary,  AddTrain,  AddEval,     AddExport,  AddInspect,   AddAgents,
-        AddPlay,     AddSweep,    AddStatus, AddTask,     AddReport,  AddCompletion}) {
+       {AddDescribe, AddDiagnose, AddEnvs,  AddEnvCheck, AddCollect, AddDataset, AddPretrain,
+        AddProbe,    AddLibrary,  AddTrain, AddEval,     AddReplay,  AddExport,  AddInspect,
+        AddAgents,   AddPlay,     AddSweep, AddStatus,   AddTask,    AddReport,  AddCompletion}) {
     add(app, program);
   }
 

@@ -41,7 +41,11 @@ struct OptionList {
     T& value = Keep(std::move(usual));
     [[maybe_unused]] CLI::Option* option = command->add_option(name, value, meaning);
     // the parser would take -1 for the largest number
-    if constexpr (std::is_unsigned_v<T>) option->check(CLI::NonNegativeNumber);
+    if constexpr (std::is_unsigned_v<T>) {
+      option->check([](const std::string& text) {
+        return text.starts_with('-') ? text + " is negative" : std::string();
+      });
+    }
     (option->check(checks), ...);
     return value;
   }

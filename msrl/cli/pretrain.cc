@@ -15,7 +15,6 @@
 #include "msrl/cli/progress.h"
 #include "msrl/cli/work_folder.h"
 #include "msrl/core/check.h"
-#include "msrl/files/atomic_file.h"
 #include "msrl/run/start_from.h"
 #include "msrl/run/stop_signal.h"
 #include "msrl/transfer/collect.h"
@@ -161,9 +160,7 @@ class PretrainCommand : SourceCommand {
   }
 
   void Run() {
-    // what is there after a stop is our own
-    const bool begun = !work_path_.empty() && fs::exists(work_path_);
-    if (!begun) RequireWritableFiles();
+    RequireWritableFiles();
     work_.emplace(work_path_);
     const EpisodeFile train = Load(options_.data, Split::kTrain);
     const EpisodeFile held_out = Load(options_.held_out, Split::kHeldOut);
@@ -173,7 +170,7 @@ class PretrainCommand : SourceCommand {
     const auto ready = pretrainer_.prepare(settings_, train, held_out);
     const std::vector<std::string> written = Train(*ready, train_hash, held_out_hash, rows);
     const std::string json = ToJson(rows, pretrainer_, settings_, train_hash, held_out_hash) + "\n";
-    if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
+    if (!options_.record.empty()) WriteResult(options_.record, json, options_.replace());
     Print(rows, *ready, json, train_hash, held_out_hash, written);
     // last: killed before that, the same command tells its figures again
     std::fflush(stdout);
@@ -237,7 +234,7 @@ class PretrainCommand : SourceCommand {
         row.runs.push_back(std::move(result.figures));
         if (options_.out.empty() || row.name != saved) continue;
         written.push_back(OutPath(seed));
-        WriteFileAtomically(written.back(), result.artefact);
+        WriteResult(written.back(), result.artefact, options_.replace());
       }
     }
     line.Show(100 * total, 100 * total);
@@ -253,9 +250,12 @@ class PretrainCommand : SourceCommand {
   }
 
   void RequireWritableFiles() const {
-    if (!options_.record.empty()) RequireWritable(options_.record, options_.replace());
+    const auto require = [this](const std::string& path) {
+      RequireResultWritable(path, work_path_, options_.replace());
+    };
+    if (!options_.record.empty()) require(options_.record);
     for (int s = 0; s < options_.seeds && !options_.out.empty(); ++s) {
-      RequireWritable(OutPath(Seed(s)), options_.replace());
+      require(OutPath(Seed(s)));
     }
   }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "msrl/cli/commands.h"
-#include "msrl/files/atomic_file.h"
 #include "msrl/run/stop_signal.h"
 
 namespace msrl::cli {
@@ -41,6 +40,21 @@ void WorkFolder::Stop() const {
 
 void WorkFolder::Remove() const {
   if (!path_.empty()) RemoveFolder(path_);
+}
+
+void RequireResultWritable(const std::filesystem::path& path, const std::filesystem::path& work,
+                           Existing existing) {
+  const bool begun = !work.empty() && std::filesystem::exists(work);
+  RequireWritable(path, begun ? Existing::kReplace : existing);
+}
+
+void WriteResult(const std::filesystem::path& path, std::string_view contents, Existing existing) {
+  std::error_code error;
+  const bool there =
+      std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)) &&
+      std::filesystem::file_size(path, error) == contents.size() &&
+      ReadWholeFile(path, contents.size()) == contents;
+  if (!there) WriteFileAtomically(path, contents, existing);
 }
 
 }  // namespace msrl::cli

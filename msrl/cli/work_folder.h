@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
+#include "msrl/files/atomic_file.h"
 #include "msrl/run/lease.h"
 
 namespace msrl::cli {
@@ -29,6 +31,13 @@ class WorkFolder {
   std::filesystem::path path_;
   std::optional<Lease> lease_;
 };
+
+// For a result of the work in this folder. A command that was killed between writing it and
+// removing the folder finds its own file when it goes on: so what is there is only refused at once
+// if no work was begun, and then unless it holds these very contents.
+void RequireResultWritable(const std::filesystem::path& path, const std::filesystem::path& work,
+                           Existing existing);
+void WriteResult(const std::filesystem::path& path, std::string_view contents, Existing existing);
 
 }  // namespace msrl::cli
 

@@ -7,10 +7,10 @@
 
 #include "msrl/core/bytes.h"
 #include "msrl/core/check.h"
+#include "msrl/datasets/episode_child.h"
 #include "msrl/datasets/hdf5.h"
 #include "msrl/files/atomic_file.h"
 #include "msrl/files/checksum.h"
-#include "msrl/files/limited_child.h"
 
 namespace msrl {
 namespace {
@@ -344,13 +344,10 @@ EpisodeFile ReadEpisodes(const std::filesystem::path& path) {
   constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 35;
   const std::string bytes = ReadWholeFile(path, kMaxBytes);
   const std::string source = path.string();
-  const auto parse = [&] { return ParseEpisodes(std::as_bytes(std::span(bytes)), source); };
-  if (!bytes.starts_with(kBlockStart)) {
-    // not ours: the library may crash on it, or take what it likes
-    const std::uint64_t memory = 200 * std::uint64_t{bytes.size()} + (std::uint64_t{1} << 28);
-    RequireHarmless(source, {.memory = memory}, [&parse] { parse(); });
-  }
-  return parse();
+  // whoever made it can have made its checksum: the library may crash on it, or take what it likes
+  return ParseInChild(source, bytes.size(), [&] {
+    return ParseEpisodes(std::as_bytes(std::span(bytes)), source);
+  });
 }
 
 }  // namespace msrl

@@ -70,6 +70,7 @@ void WriteEpisodes(const std::filesystem::path& path, const EpisodeFile& file);
 // UserError on anything that is not a whole, valid file. Our own files start with a block that
 // holds a checksum, so a damaged file never gets to the HDF5 library.
 EpisodeFile ParseEpisodes(std::span<const std::byte> bytes, std::string_view source);
+// The same in a child that can do no harm (episode_child.h).
 EpisodeFile ReadEpisodes(const std::filesystem::path& path);
 
 }  // namespace msrl

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "msrl/core/rng.h"
+#include "msrl/datasets/episode_child.h"
 #include "msrl/datasets/hdf5.h"
 #include "msrl/datasets/trajectory_file.h"
 #include "msrl/testing/user_error.h"
@@ -191,6 +192,24 @@ TEST(EpisodeFile, RefusesOtherHdf5Files) {
   half.IntAttribute("", "total_episodes", 1);
   half.Doubles("episode_0/rewards", std::vector<double>{1.0}, {1});
   EXPECT_NE(UserErrorText([&] { Parse(half.Finish()); }).find("episode_0"), std::string::npos);
+}
+
+// How they come from the child that reads strangers' files.
+TEST(EpisodeFile, PackedEpisodesAreTheSameOrRefused) {
+  const EpisodeFile file = Example();
+  const std::string packed = PackEpisodes(file);
+  const auto unpack = [](std::string_view bytes) {
+    return UnpackEpisodes(std::as_bytes(std::span(bytes)), "test");
+  };
+  EXPECT_EQ(unpack(packed).ContentHash(), file.ContentHash());
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    EXPECT_THROW(unpack(std::string_view(packed).substr(0, size)), UserError) << size;
+  }
+  EXPECT_THROW(unpack(packed + "x"), UserError);
+  EpisodeFile bad = Example();
+  bad.episodes[1].rewards[0] = std::nan("");
+  EXPECT_THROW(unpack(PackEpisodes(bad)), UserError);
+  EXPECT_EQ(ParseInChild("test", 100, [&] { return file; }).ContentHash(), file.ContentHash());
 }
 
 }  // namespace

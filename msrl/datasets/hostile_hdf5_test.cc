@@ -139,7 +139,7 @@ TEST_F(HostileHdf5File, APipeDoesNotHang) {
             "cannot read " + path_.string() + ": it is a pipe");
 }
 
-// Without our checksum a child reads it first; whatever becomes of that is an error of one line.
+// A child reads it; whatever becomes of that is an error of one line.
 TEST_F(HostileHdf5File, DamageIsAnErrorAndNoCrash) {
   const std::string good = Unwritten(1000, [](hid_t) {});
   for (std::size_t i = 0; i < 60; ++i) {

@@ -24,16 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTemporaryStart = ".msrl-tmp-";
 
-[[noreturn]] void FailIo(const char* action, const fs::path& path) {
-  const int cause = errno;
-  const std::string message =
-      StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
-  if (cause == ENOSPC || cause == EDQUOT || cause == EFBIG || cause == EIO) {
-    throw StorageError(message);
-  }
-  throw UserError(message);
-}
-
 [[noreturn]] void FailKind(const char* action, const fs::path& path, mode_t mode) {
   const char* kind = S_ISLNK(mode)    ? "a link"
                      : S_ISDIR(mode)  ? "a folder"
@@ -90,6 +80,17 @@ std::pair<fs::path, std::string> Split(const fs::path& path) {
 
 }  // namespace
 
+void FailIo(const char* action, const fs::path& path, std::uint64_t needed) {
+  const int cause = errno;
+  const bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
+  std::string message = StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
+  if (full && needed > 0) message += StrCat(" (", needed, " bytes are needed)");
+  if (full || cause == EIO) {
+    throw StorageError(message);
+  }
+  throw UserError(message);
+}
+
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) Files().Close(fd_);
 }
@@ -109,7 +110,7 @@ Folder Folder::Make(const fs::path& below) const {
     const fs::path path = at.path_ / part;
     if (Files().MakeFolder(at.fd(), part.c_str()) == 0) {
       // what is written into it is lost with it, should its name not reach the disk
-      if (Files().Sync(at.fd()) != 0) FailIo("flush the folder", at.path_);
+      at.Sync();
     } else if (errno != EEXIST) {
       FailIo("make", path);
     }
@@ -139,6 +140,8 @@ void Folder::Write(const std::string& name, std::span<const std::string_view> pi
   const fs::path path = PathOf(*this, name);
   const std::optional<mode_t> old = ModeOf(*this, name);
   const mode_t mode = old ? *old & 0777 : 0666;
+  std::uint64_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
   std::string temporary;
   int fd = -1;
   do {
@@ -146,24 +149,28 @@ void Folder::Write(const std::string& name, std::span<const std::string_view> pi
     fd = Files().Open(this->fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EEXIST);
   FileDescriptor file(fd);
-  if (fd < 0) FailIo("write", path);
+  if (fd < 0) FailIo("write", path, size);
   try {
     // what the mask took away from the mode that the old file had
     if (old && Files().SetMode(fd, mode) != 0) FailIo("write", path);
     std::uint64_t at = 0;
     for (const std::string_view piece : pieces) {
-      if (!WriteAll(fd, piece, at)) FailIo("write", path);
+      if (!WriteAll(fd, piece, at)) FailIo("write", path, size);
       at += piece.size();
     }
-    if (Files().Sync(fd) != 0) FailIo("flush", path);
-    if (!file.Close()) FailIo("write", path);
+    if (Files().Sync(fd) != 0) FailIo("flush", path, size);
+    if (!file.Close()) FailIo("write", path, size);
     RequireWritable(name, existing);  // it may have come meanwhile
     if (Files().Rename(this->fd(), temporary.c_str(), name.c_str()) != 0) FailIo("write", path);
   } catch (...) {
     Files().Remove(this->fd(), temporary.c_str());
     throw;
   }
-  if (Files().Sync(this->fd()) != 0) FailIo("flush the folder", path_);
+  Sync();
+}
+
+void Folder::Sync() const {
+  if (Files().Sync(fd()) != 0) FailIo("flush the folder", path_);
 }
 
 FileDescriptor Folder::OpenForUpdate(const std::string& name) const {
@@ -286,7 +293,7 @@ void AppendFile::Append(std::string_view bytes) {
     // half a line must not stay; if even this fails, the next opening cuts it
     Files().Truncate(fd, size_);
     errno = cause;
-    FailIo("write", path_);
+    FailIo("write", path_, bytes.size());
   }
   size_ += bytes.size();
 }

@@ -21,6 +21,11 @@ class StorageError : public UserError {
   using UserError::UserError;
 };
 
+// After a call of the system: "cannot ACTION PATH:" and what errno says, as a StorageError or a
+// UserError. A full disk says how many bytes were needed, unless that is 0.
+[[noreturn]] void FailIo(const char* action, const std::filesystem::path& path,
+                         std::uint64_t needed = 0);
+
 // An open file of the system, closed at its end.
 class FileDescriptor {
  public:
@@ -70,6 +75,8 @@ class Folder {
   bool IsSameFile(const std::string& name, int fd) const;
   void Remove(const std::string& name) const;
   void Rename(const std::string& from, const std::string& to) const;
+  // Until all names in it are on the disk.
+  void Sync() const;
   // Of all that is in it, in no order.
   std::vector<std::string> Names() const;
   // What a Write that was killed left behind.
@@ -85,8 +92,8 @@ class Folder {
 
 // Writes `contents` to a temporary file beside `path`, flushes it to disk, renames it over `path`
 // and flushes the folder. On any failure the old file is untouched, the temporary one is removed
-// and a UserError names path and cause. What is no regular file (a link, a device) is never
-// replaced.
+// and a UserError names path and cause; a full disk, the bytes too. What is no regular file (a
+// link, a device) is never replaced.
 void WriteFileAtomically(const std::filesystem::path& path, std::string_view contents,
                          Existing existing = Existing::kReplace);
 // The same for contents in pieces.

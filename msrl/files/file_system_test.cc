@@ -61,6 +61,29 @@ class FileSystemTest : public ::testing::Test {
 const std::string kOld(3000, 'o');
 const std::string kNew(5000, 'n');
 
+// Whoever makes room should know how much.
+TEST_F(FileSystemTest, AFullDiskSaysHowManyBytesAreNeeded) {
+  const fs::path file = folder_ / "file";
+  const std::string contents(12'345, 'x');
+  int said = 0;
+  const auto expect_said = [&said](std::string_view bytes, const auto& write) {
+    try {
+      write();
+    } catch (const StorageError& error) {
+      EXPECT_NE(std::string_view(error.what()).find(bytes), std::string::npos) << error.what();
+      EXPECT_NE(std::string_view(error.what()).find("No space left"), std::string::npos);
+      ++said;
+    }
+  };
+  FaultyFiles full(Fault::kNoSpace, 1, FaultyFiles::Duration::kFromThenOn);
+  AppendFile grown(folder_ / "grown", 0);
+  const UseFileSystem use(full);
+  expect_said("", [&] { WriteFileAtomically(file, contents); });
+  expect_said("(12345 bytes are needed)", [&] { WriteFileAtomically(file, contents); });
+  expect_said("(7 bytes are needed)", [&] { grown.Append("a line\n"); });
+  EXPECT_EQ(said, 3);
+}
+
 TEST_F(FileSystemTest, AFileIsOldOrNewWhereverACallFails) {
   const fs::path file = folder_ / "file";
   for (const Fault fault : {Fault::kNoSpace, Fault::kIoError, Fault::kCrash}) {

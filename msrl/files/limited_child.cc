@@ -11,6 +11,7 @@
 #include <fstream>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "msrl/core/check.h"
 #include "msrl/core/sanitizers.h"
@@ -39,17 +40,28 @@ void LimitMemoryAndFiles([[maybe_unused]] std::uint64_t more) {
 #endif
 }
 
-[[noreturn]] void BeChild(int out, const ChildLimits& limits, const std::function<void()>& work) {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
+void Send(int out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = write(out, bytes.data(), bytes.size());
+    if (sent < 0 && errno != EINTR) _exit(kDefect);
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+[[noreturn]] void BeChild(int out, const ChildLimits& limits,
+                          const std::function<std::string()>& work) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE}) {
+    std::signal(signal, SIG_DFL);
+  }
   LimitMemoryAndFiles(limits.memory);
   Limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.seconds));
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_FSIZE, 0);  // pipes are not meant by it
   int code = kGood;
   try {
-    work();
+    Send(out, work());
   } catch (const UserError& error) {
-    static_cast<void>(!write(out, error.what(), std::strlen(error.what())));
+    Send(out, error.what());
     code = kRefused;
   } catch (const std::bad_alloc&) {
     code = kNoMemory;
@@ -61,8 +73,8 @@ void LimitMemoryAndFiles([[maybe_unused]] std::uint64_t more) {
 
 }  // namespace
 
-void RequireHarmless(std::string_view source, const ChildLimits& limits,
-                     const std::function<void()>& work) {
+std::string InLimitedChild(std::string_view source, const ChildLimits& limits,
+                           const std::function<std::string()>& work) {
   const auto fail = [source](const std::string& what) {
     throw UserError(StrCat(source, ": ", what));
   };
@@ -73,25 +85,26 @@ void RequireHarmless(std::string_view source, const ChildLimits& limits,
   if (child < 0) fail(StrCat("no process to read it in: ", std::strerror(errno)));
   if (child == 0) BeChild(out.get(), limits, work);
   out.Close();
-  std::string message;
-  char part[256];
-  for (ssize_t size = 1; size != 0;) {
-    size = read(in.get(), part, sizeof part);
-    if (size > 0) message.append(part, static_cast<std::size_t>(size));
+  std::string answer;
+  std::vector<char> part(std::size_t{1} << 16);
+  for (ssize_t size = 1; size != 0 && answer.size() <= limits.memory;) {
+    size = read(in.get(), part.data(), part.size());
     if (size < 0 && errno != EINTR) break;
+    if (size > 0) answer.append(part.data(), static_cast<std::size_t>(size));
   }
+  in.Close();  // a child that has more to say ends here
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kGood) return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kRefused) throw UserError(message);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kGood) return answer;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kRefused) throw UserError(answer);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) {
     fail(StrCat("reading it takes more than ", limits.memory / 1'000'000, " MB of memory"));
   }
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL)) {
     fail(StrCat("reading it takes more than ", limits.seconds, " s"));
   }
-  fail("the library that reads such files crashes on it");
+  throw UserError(StrCat(source, ": the library that reads such files crashes on it"));
 }
 
 }  // namespace msrl

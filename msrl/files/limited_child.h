@@ -1,9 +1,10 @@
-// Work on what strangers made, tried out where it can do no harm.
+// Work on what strangers made, done where it can do no harm.
 #ifndef MSRL_FILES_LIMITED_CHILD_H_
 #define MSRL_FILES_LIMITED_CHILD_H_
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace msrl {
@@ -13,11 +14,12 @@ struct ChildLimits {
   int seconds = 60;          // of the processor
 };
 
-// Calls `work` in a child of this process that can open no file and has only so much memory and
-// time. What the child finds wrong (a UserError), and also a crash or a limit that was met, is a
-// UserError here that begins with `source`. Nothing of what it does is seen by the caller.
-void RequireHarmless(std::string_view source, const ChildLimits& limits,
-                     const std::function<void()>& work);
+// What `work` returns, called in a child of this process that can open no file and has only so much
+// memory and time. What the child finds wrong (a UserError), and also a crash or a limit that was
+// met, is a UserError here that begins with `source`. Nothing else of what it does is seen by the
+// caller; a child that the work took over can return any bytes, though no more than its memory.
+std::string InLimitedChild(std::string_view source, const ChildLimits& limits,
+                           const std::function<std::string()>& work);
 
 }  // namespace msrl
 

@@ -17,14 +17,24 @@ namespace {
 
 using ::msrl::testing::UserErrorText;
 
+std::string Child(const std::function<void()>& work) {
+  return InLimitedChild("it", {.memory = 50'000'000, .seconds = 1}, [&work] {
+    work();
+    return "done";
+  });
+}
 std::string Problem(const std::function<void()>& work) {
-  return UserErrorText([&] { RequireHarmless("it", {.memory = 50'000'000, .seconds = 1}, work); });
+  return UserErrorText([&work] { Child(work); });
 }
 
-TEST(LimitedChild, GoodWorkIsGood) {
+TEST(LimitedChild, OnlyWhatIsReturnedComesBack) {
   int done = 0;
-  RequireHarmless("it", {.memory = 50'000'000}, [&done] { ++done; });
+  EXPECT_EQ(Child([&done] { ++done; }), "done");
   EXPECT_EQ(done, 0);  // in the child alone
+  std::string much(20'000'000, 'x');
+  much[12'345'678] = '\0';
+  EXPECT_TRUE(InLimitedChild("it", {.memory = 50'000'000}, [&much] { return much; }) == much);
+  EXPECT_EQ(InLimitedChild("it", {.memory = 50'000'000}, [] { return ""; }), "");
 }
 
 TEST(LimitedChild, WhatIsWrongIsToldAsItIs) {
@@ -47,16 +57,24 @@ TEST(LimitedChild, TimeIsLimited) {
             "it: reading it takes more than 1 s");
 }
 
+// Whoever took the child over can send for ever.
+TEST(LimitedChild, AnswersAreLimited) {
+  const std::string much(3'000'000, 'x');
+  EXPECT_NE(UserErrorText(
+                [&much] { InLimitedChild("it", {.memory = 1'000'000}, [&much] { return much; }); }),
+            "no error");
+}
+
 #if !defined(MSRL_ADDRESS_SANITIZER)  // which needs more of both
 TEST(LimitedChild, MemoryIsLimited) {
-  RequireHarmless("it", {.memory = 50'000'000}, [] { std::vector<char>(20'000'000, 'x'); });
+  EXPECT_EQ(Child([] { std::vector<char>(20'000'000, 'x'); }), "done");
   EXPECT_EQ(Problem([] { std::vector<char>(200'000'000, 'x'); }),
             "it: reading it takes more than 50 MB of memory");
 }
 
 TEST(LimitedChild, NoFileIsOpenedOrWritten) {
   const std::string path = "/tmp/msrl_child_" + std::to_string(getpid());
-  RequireHarmless("it", {.memory = 50'000'000}, [&path] {
+  Child([&path] {
     if (open(path.c_str(), O_WRONLY | O_CREAT, 0600) >= 0) throw UserError("made a file");
     if (open("/etc/passwd", O_RDONLY) >= 0) throw UserError("read a file");
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -219,6 +220,27 @@ void TensorFileBuilder::AddEntry(Entry entry) {
 void TensorFileBuilder::SetMetadata(std::string key, std::string value) {
   MSRL_CHECK(key != kChecksumKey, "the checksum is set by the writer");
   metadata_[std::move(key)] = std::move(value);
+}
+
+std::string TensorFileBuilder::BadNumber() const {
+  const auto first = [](const Entry& entry, auto item) -> std::string {
+    using Item = decltype(item);
+    const std::span values(reinterpret_cast<const Item*>(entry.bytes.data()),
+                           entry.bytes.size() / sizeof(Item));
+    // without a branch for each of millions: what is not finite makes the sum so
+    Item sum = 0;
+    for (const Item value : values) sum += value * Item{0};
+    if (sum == 0) return {};
+    const auto bad = std::ranges::find_if_not(values, [](Item v) { return std::isfinite(v); });
+    return StrCat(entry.name, "[", bad - values.begin(), "] is ", *bad);
+  };
+  for (const Entry& entry : entries_) {
+    std::string bad;
+    if (entry.type == TensorType::kF32) bad = first(entry, float{});
+    if (entry.type == TensorType::kF64) bad = first(entry, double{});
+    if (!bad.empty()) return bad;
+  }
+  return {};
 }
 
 std::vector<std::string_view> TensorFileBuilder::Pieces(std::string& header) const {

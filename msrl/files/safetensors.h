@@ -40,6 +40,8 @@ class TensorFileBuilder {
     Add(std::move(name), Keep(values), std::move(shape));
   }
   void SetMetadata(std::string key, std::string value);
+  // "NAME[3] is nan", of the first value that is not finite; empty if all are.
+  std::string BadNumber() const;
 
   // Both add the checksum of the whole file to its metadata.
   std::string Encode() const;

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <thread>
@@ -57,14 +56,6 @@ LeaseHolder ReadHolder(int fd) {
   return holder;
 }
 
-[[noreturn]] void Fail(const char* action, const fs::path& path) {
-  const int cause = errno;
-  const std::string message =
-      StrCat("cannot ", action, " ", path.string(), ": ", std::strerror(cause));
-  if (cause == EIO || cause == ENOSPC || cause == EDQUOT) throw StorageError(message);
-  throw UserError(message);
-}
-
 enum class Attempt { kLocked, kTaken, kImpossible };
 
 Attempt LockFor(int fd) {
@@ -97,13 +88,11 @@ Lease::Lease(const fs::path& file, const std::string& what, LeaseOf of)
   folder_locked_ = of == LeaseOf::kFolder && require(LockFor(folder_.fd()));
   // between opening and locking, the one before may have been removed
   for (;; file_ = folder_.OpenForUpdate(name_)) {
-    if (!require(LockFor(file_.get()))) Fail("lock", file);
+    if (!require(LockFor(file_.get()))) FailIo("lock", file);
     if (folder_.IsSameFile(name_, file_.get())) break;
   }
   // a lock tells what was begun from what others left there: its name is on the disk before theirs
-  if (of == LeaseOf::kFolder && Files().Sync(folder_.fd()) != 0) {
-    Fail("flush the folder", folder_.path());
-  }
+  if (of == LeaseOf::kFolder) folder_.Sync();
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const Json json{{"host", host}, {"process", getpid()}, {"job", Job()}, {"since", UtcNow()}};

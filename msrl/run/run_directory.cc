@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -12,7 +10,6 @@
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
 #include "msrl/files/atomic_file.h"
-#include "msrl/files/file_system.h"
 #include "msrl/files/memory.h"
 #include "msrl/run/manifest.h"
 #include "msrl/run/utc_time.h"
@@ -50,8 +47,7 @@ void RemoveManifest(const fs::path& run) {
   if (!fs::exists(fs::symlink_status(run / kManifestFile))) return;
   const Folder folder(run);
   folder.Remove(kManifestFile);
-  if (Files().Sync(folder.fd()) == 0) return;
-  throw StorageError(StrCat("cannot flush the folder ", run.string(), ": ", std::strerror(errno)));
+  folder.Sync();
 }
 
 }  // namespace
@@ -200,6 +196,25 @@ void RunDirectory::Finish(std::int64_t step) const {
   if (fs::exists(path_ / kManifestFile) && ChangedRecords(path_).empty()) return;
   WriteStatus("finished", step);
   WriteManifest(Folder(path_));
+}
+
+void RunDirectory::WriteFailure(const RunFailure& failure) const {
+  if (lease_) lease_->RequireHeld();
+  EncodeFailure(failure, spec_.Fingerprint()).Write(Folder(path_), kFailureFile);
+}
+
+RunFailure RunDirectory::ReadFailure() const {
+  const fs::path file = path_ / kFailureFile;
+  if (!fs::exists(file)) {
+    throw UserError(StrCat(path_.string(), " has no ", kFailureFile,
+                           ": it is written where a bad number or an exception ends a run"));
+  }
+  // by its header first: another file can be of any size
+  const TensorFile header = TensorFile::ReadHeader(file);
+  if (!header.has_checksum() || !header.metadata().contains("run")) {
+    throw UserError(StrCat(file.string(), ": not the failure of a run"));
+  }
+  return ParseFailure(TensorFile::Read(file), spec_.Fingerprint());
 }
 
 std::vector<fs::path> RunDirectory::Checkpoints() const {

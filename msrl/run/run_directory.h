@@ -13,6 +13,7 @@
 #include "msrl/artefacts/artefact.h"
 #include "msrl/files/safetensors.h"
 #include "msrl/memory/segment_library.h"
+#include "msrl/run/failure_file.h"
 #include "msrl/run/lease.h"
 #include "msrl/run/run_spec.h"
 
@@ -65,6 +66,11 @@ class RunDirectory {
   void WriteStatus(std::string_view state, std::int64_t step, std::string_view message = "") const;
   // "finished", and the manifest of all records. Nothing is written if they are there and right.
   void Finish(std::int64_t step) const;
+
+  // What ended the run, in place of an earlier failure. LeaseError if the lock was taken away.
+  void WriteFailure(const RunFailure& failure) const;
+  // UserError if there is none, or it is damaged or another run's.
+  RunFailure ReadFailure() const;
 
   // Writes checkpoints/step-<step>.safetensors, then removes all but the newest two.
   void WriteCheckpoint(std::int64_t step, TensorFileBuilder& contents) const;

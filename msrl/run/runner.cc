@@ -29,6 +29,28 @@ std::unique_ptr<Agent> MakeAgentOf(const RunDirectory& directory, const EnvSpec&
   }
 }
 
+std::vector<std::unique_ptr<Env>> MakeEnvList(const RunSpec& spec, const Registries& registries,
+                                              int count) {
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int i = 0; i < count; ++i) envs.push_back(registries.envs.Make(spec.env, spec.env_settings));
+  return envs;
+}
+
+// Those of a run remember what they did, for the case that it ends there.
+BatchEnv MakeTracedEnvs(const RunSpec& spec, const Registries& registries, int count) {
+  std::vector<std::unique_ptr<Env>> envs = MakeEnvList(spec, registries, count);
+  for (std::unique_ptr<Env>& env : envs) env = std::make_unique<TracedEnv>(std::move(env));
+  return BatchEnv(std::move(envs), /*threads=*/1);
+}
+
+// Whether a step in it did not return, or came out with what is no number.
+bool WentWrong(const TracedEnv& env) {
+  const EpisodeTrace& trace = env.trace();
+  if (trace.actions.empty()) return !env.observation().allFinite();
+  return !trace.reward || !std::isfinite(*trace.reward) || !env.observation().allFinite() ||
+         !env.geometry().allFinite();
+}
+
 class ScalarSink : public MetricSink {
  public:
   void Add(std::string_view name, double value) override { scalars.emplace_back(name, value); }
@@ -42,9 +64,9 @@ Runner::Runner(RunDirectory& directory, const Registries& registries, RunOptions
       spec_(directory.spec()),
       options_(std::move(options)),
       code_(ThisCode(registries, 0)),
-      envs_(MakeEnvs(spec_, registries, 1)),
-      eval_envs_(
-          MakeEnvs(spec_, registries, std::min(spec_.eval_episodes, options_.evaluation_envs))),
+      envs_(MakeTracedEnvs(spec_, registries, 1)),
+      eval_envs_(MakeTracedEnvs(spec_, registries,
+                                std::min(spec_.eval_episodes, options_.evaluation_envs))),
       agent_(MakeAgentOf(directory, envs_.spec(), registries)),
       training_(*agent_, envs_, {Rng(spec_.seed, "policy")}),
       resets_(spec_.seed, "env"),
@@ -117,6 +139,7 @@ void Runner::Load(const TensorFile& checkpoint) {
 void Runner::Checkpoint() {
   TensorFileBuilder file;
   Visit(Archive(file));
+  if (const std::string bad = file.BadNumber(); !bad.empty()) throw RunError(bad);
   directory_.WriteCheckpoint(step_, file);
   last_checkpoint_ = step_;
   checkpoint_time_ = std::chrono::steady_clock::now();
@@ -152,15 +175,41 @@ RunOutcome Runner::Run() {
     return outcome;
   } catch (const RunError& error) {
     const std::string message = StrCat("step ", step_, ": ", error.what());
+    KeepFailure(message);
     directory_.WriteStatus("failed", step_, message);
     throw RunError(message);
   } catch (const std::exception& error) {
+    if (dynamic_cast<const UserError*>(&error) == nullptr) KeepFailure(error.what());
     try {
       directory_.WriteStatus("failed", step_, error.what());
     } catch (const UserError&) {
       // the disk may be full; the first error is the one to report
     }
     throw;
+  }
+}
+
+void Runner::KeepFailure(const std::string& message) {
+  // of an evaluation the episode that went wrong, if it is one of them
+  const bool evaluating = evaluation_start_.has_value();
+  BatchEnv& envs = evaluating ? eval_envs_ : envs_;
+  for (int i = 0; i < envs.size(); ++i) {
+    const auto& env = dynamic_cast<const TracedEnv&>(envs.env(i));
+    if (envs.size() > 1 && !WentWrong(env)) continue;
+    try {
+      RunFailure failure{.step = step_,
+                         .evaluating = evaluating,
+                         .message = message,
+                         .episode = env.trace(),
+                         .observation = {env.observation().begin(), env.observation().end()},
+                         .geometry = {env.geometry().begin(), env.geometry().end()}};
+      directory_.WriteFailure(failure);
+      options_.on_warning(StrCat((directory_.path() / kFailureFile).string(),
+                                 " holds the episode in which this happened (command replay)"));
+    } catch (const std::exception&) {
+      // the first error is the one to report
+    }
+    return;
   }
 }
 
@@ -297,9 +346,7 @@ void Runner::ShowProgress(bool always) {
 }
 
 BatchEnv MakeEnvs(const RunSpec& spec, const Registries& registries, int count, int threads) {
-  std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < count; ++i) envs.push_back(registries.envs.Make(spec.env, spec.env_settings));
-  return BatchEnv(std::move(envs), threads);
+  return BatchEnv(MakeEnvList(spec, registries, count), threads);
 }
 
 BatchEnv MakeEvaluationEnvs(const RunSpec& spec, const Registries& registries, int episodes,

@@ -58,7 +58,7 @@ class Runner {
 
   // Plays on to the budget, then checkpoints. If asked to stop, checkpoints and returns
   // kInterrupted. RunError (a bad number, with the step) and UserError (e.g. a full disk) leave the
-  // last good checkpoint.
+  // last good checkpoint; all but UserErrors also what the step saw (failure_file.h).
   RunOutcome Run();
 
   std::int64_t step() const { return step_; }
@@ -77,6 +77,7 @@ class Runner {
   bool EvaluateNow();  // false if it was stopped
   bool CheckpointDue() const;
   void ShowProgress(bool always);
+  void KeepFailure(const std::string& message);
   bool StopWanted() const { return options_.stop && options_.stop(); }
   double Seconds() const;
   double EvaluationSeconds() const;

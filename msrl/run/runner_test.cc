@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <fstream>
@@ -14,6 +16,7 @@
 #include <thread>
 
 #include "msrl/core/check.h"
+#include "msrl/env/env_wrapper.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/memory/replay.h"
 #include "msrl/run/manifest.h"
@@ -33,10 +36,12 @@ using ::msrl::testing::UserErrorText;
 struct LinearConfig {
   double rate = 0.01;
   std::int64_t bad_step = 0;
+  std::int64_t bad_memory = 0;
   template <typename V>
   void Fields(V&& visit) {
     visit("rate", rate, "step size", AnyNumber());
     visit("bad_step", bad_step, "number of the update that goes wrong, 0 for none", NotNegative());
+    visit("bad_memory", bad_memory, "the same, unnoticed", NotNegative());
   }
 };
 
@@ -108,6 +113,7 @@ class LinearAgent : public Agent {
       means_.Add(1, value);
     }
     if (++updates_ == config_.bad_step) weights_[1] = std::nanf("");
+    if (updates_ == config_.bad_memory) recalled_ = std::numeric_limits<double>::infinity();
     RequireFinite("linear weights", weights_);
   }
   void DrainMetrics(MetricSink& sink) override { means_.Drain(sink); }
@@ -164,8 +170,77 @@ class LinearAgent : public Agent {
   double recalled_ = 0.0;  // of all carries
 };
 
+// Four rooms in which something goes wrong in every eighth episode, at its step `at`.
+enum class GoesBad { kObservation, kGeometry, kReward, kException };
+constexpr auto EnumNames(GoesBad /*unused*/) {
+  return Names("observation", "geometry", "reward", "exception");
+}
+struct BadEnvConfig {
+  GoesBad what = GoesBad::kObservation;
+  int at = 7;
+  template <typename V>
+  void Fields(V&& visit) {
+    visit("what", what, "what goes bad");
+    visit("at", at, "step of the episode", NotNegative());
+  }
+};
+
+class BadEnv : public EnvWrapper {
+ public:
+  explicit BadEnv(const BadEnvConfig& config)
+      : EnvWrapper(MakeEnv("four-rooms-sparse")), config_(config) {}
+
+  void Reset(std::uint64_t seed) override {
+    inner().Reset(seed);
+    seed_ = seed;
+    step_ = 0;
+    bad_ = false;
+  }
+  StepResult Step(const Action& action) override {
+    StepResult result = inner().Step(action);
+    bad_ = seed_ % 8 == 0 && step_++ == config_.at;
+    if (!bad_) return result;
+    if (config_.what == GoesBad::kException) throw std::runtime_error("the cable fell out");
+    if (config_.what == GoesBad::kReward) result.reward = std::nan("");
+    return result;
+  }
+  EnvView observation() const override {
+    return Shown(inner().observation(), GoesBad::kObservation, observation_);
+  }
+  EnvView geometry() const override {
+    return Shown(inner().geometry(), GoesBad::kGeometry, geometry_);
+  }
+  std::vector<std::byte> Snapshot() const override {
+    ByteWriter writer;
+    writer.U64(seed_);
+    writer.I64(step_);
+    writer.Blob(inner().Snapshot());
+    return writer.Take();
+  }
+  void Restore(std::span<const std::byte> bytes) override {
+    ByteReader reader(bytes, "bad env");
+    seed_ = reader.U64();
+    step_ = static_cast<int>(reader.I64In(0, 1'000'000));
+    inner().Restore(reader.Blob());
+  }
+
+ private:
+  EnvView Shown(const EnvView& view, GoesBad what, Eigen::VectorXd& own) const {
+    own = view;
+    if (bad_ && config_.what == what) own[1] = std::numeric_limits<double>::infinity();
+    return EnvView(own.data(), own.size());
+  }
+
+  BadEnvConfig config_;
+  std::uint64_t seed_ = 0;
+  int step_ = 0;
+  bool bad_ = false;
+  mutable Eigen::VectorXd observation_, geometry_;
+};
+
 Registries TestRegistries() {
   Registries registries{BuiltinEnvs(), BuiltinAgents(), PretrainerRegistry()};
+  registries.envs.Add(MakeEnvEntry<BadEnv, BadEnvConfig>("bad"));
   registries.agents.Add(
       MakeAgentEntry<LinearAgent, LinearConfig>("linear", "for tests", true, true));
   return registries;
@@ -755,6 +830,136 @@ TEST_F(RunnerTest, ABadNumberStopsTheRunAndIsNamed) {
   }
   EXPECT_EQ(Status("a"), "failed");
   EXPECT_EQ(Checkpoints("a").back().filename(), "step-0000000000300.safetensors");
+}
+
+// A file without a number that is none.
+bool AllFinite(const fs::path& path) {
+  const TensorFile file = TensorFile::Read(path);
+  for (const TensorInfo& tensor : file.tensors()) {
+    const auto finite = [](const auto& values) {
+      return std::ranges::all_of(values, [](auto value) { return std::isfinite(value); });
+    };
+    if (tensor.type == TensorType::kF32 && !finite(file.F32(tensor.name, tensor.shape)))
+      return false;
+    if (tensor.type == TensorType::kF64 && !finite(file.F64(tensor.name, tensor.shape)))
+      return false;
+  }
+  return true;
+}
+
+// Whatever goes bad, wherever: the run ends in this step, says what, keeps the episode, and no
+// checkpoint has a bad number. What is kept leads to the same numbers, and so does going on.
+TEST_F(RunnerTest, ABadNumberCanBePlayedAgain) {
+  int in_training = 0, in_evaluations = 0, taken_up = 0;
+  for (std::uint64_t i = 0; i < 48; ++i) {
+    const char* what = std::array{"observation", "geometry", "reward", "exception"}[i % 4];
+    SCOPED_TRACE(StrCat(what, ", run ", i));
+    const std::string name = StrCat("run", i);
+    RunSpec spec = Spec("bad", i, 6000);
+    spec.env_settings = {StrCat("what=", what), StrCat("at=", i)};
+    spec.eval_every = 2000;
+    Create(name, spec);
+    const auto end = [&] {
+      try {
+        Continue(name, {}, 130);
+      } catch (const UserError& error) {
+        ADD_FAILURE() << error.what();
+      } catch (const std::exception& error) {
+        return std::string(error.what());
+      }
+      return std::string("no error");
+    };
+    const std::string error = end();
+    const bool raised = std::string(what) == "exception";
+    const char* named = std::array{"observation[1] is inf", "'position_y' is inf", "reward is nan",
+                                   "the cable fell out"}[i % 4];
+    EXPECT_NE(error.find(named), std::string::npos) << error;
+    EXPECT_EQ(Status(name), "failed");
+    for (const fs::path& file : Checkpoints(name)) EXPECT_TRUE(AllFinite(file)) << file;
+
+    const auto failure_of = [&] {
+      return RunDirectory::OpenForReading(folder_ / name).ReadFailure();
+    };
+    const RunFailure failure = failure_of();
+    EXPECT_EQ(failure.message, error);
+    (failure.evaluating ? in_evaluations : in_training) += 1;
+    const auto json = nlohmann::json::parse(Slurp(folder_ / name / "status.json"));
+    EXPECT_EQ(json.at("step"), failure.step);
+    const std::unique_ptr<Env> env = TestRegistries().envs.Make("bad", spec.env_settings);
+    double reward = 0.0;
+    const auto play = [&] {
+      PlayAgain(failure.episode, *env,
+                [&](const Action&, const StepResult& result) { reward = result.reward; });
+    };
+    if (raised) {
+      EXPECT_THROW(play(), std::runtime_error);
+      EXPECT_FALSE(failure.episode.reward.has_value());
+    } else {
+      play();
+      EXPECT_TRUE(std::ranges::equal(env->observation(), failure.observation));
+      EXPECT_TRUE(std::ranges::equal(env->geometry(), failure.geometry));
+      EXPECT_TRUE(std::isnan(reward) ? std::isnan(*failure.episode.reward)
+                                     : reward == failure.episode.reward);
+    }
+    // the same steps again, from the checkpoint
+    EXPECT_EQ(end(), error);
+    const RunFailure again = failure_of();
+    EXPECT_EQ(again.step, failure.step);
+    EXPECT_EQ(again.episode.seed == failure.episode.seed, again.episode.snapshot.empty());
+    taken_up += again.episode.snapshot.empty() ? 0 : 1;
+    fs::remove_all(folder_ / name);
+  }
+  EXPECT_GT(in_training, 8);
+  EXPECT_GT(in_evaluations, 0);
+  EXPECT_GT(taken_up, 4);
+}
+
+// A number that no check of the agent meets is met where it would be written.
+TEST_F(RunnerTest, ABadNumberIsNotWritten) {
+  RunSpec spec = Spec("graph-motif", 3, 900);
+  spec.agent_settings = {"bad_memory=333"};
+  Create("a", spec);
+  try {
+    Continue("a", {}, 100);
+    FAIL() << "no error";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "step 400: agent/recalled[0] is inf");
+  }
+  EXPECT_EQ(Checkpoints("a").back().filename(), "step-0000000000300.safetensors");
+  EXPECT_TRUE(AllFinite(Checkpoints("a").back()));
+}
+
+// The failure of a run from a stranger.
+TEST_F(RunnerTest, FailuresAreReadStrictly) {
+  RunSpec spec = Spec("graph-motif", 3, 900);
+  spec.agent_settings = {"bad_step=333"};
+  for (const char* name : {"a", "b"}) {
+    spec.seed += 1;
+    Create(name, spec);
+    EXPECT_THROW(Continue(name, {}, 100), RunError);
+    EXPECT_NE(warnings_.back().find("failure.safetensors holds the episode"), std::string::npos);
+  }
+  const fs::path file = folder_ / "a" / kFailureFile;
+  const std::string good = Slurp(file);
+  const auto problem = [&] {
+    return UserErrorText([&] { RunDirectory::OpenForReading(folder_ / "a").ReadFailure(); });
+  };
+  EXPECT_EQ(problem(), "no error");
+  Spill(file, Slurp(folder_ / "b" / kFailureFile));
+  EXPECT_NE(problem().find("the failure of another run"), std::string::npos);
+  std::string bad = good;
+  bad.back() = static_cast<char>(bad.back() ^ 1);
+  Spill(file, bad);
+  EXPECT_NE(problem().find("damaged"), std::string::npos);
+  fs::copy_file(Checkpoints("b").back(), file, fs::copy_options::overwrite_existing);
+  EXPECT_NE(problem().find("not the failure of a run"), std::string::npos);
+  fs::remove(file);
+  EXPECT_NE(problem().find("has no failure.safetensors"), std::string::npos);
+  // nor is one written through a link
+  Spill(folder_ / "outside", "precious");
+  fs::create_symlink(folder_ / "outside", file);
+  EXPECT_THROW(Continue("a"), RunError);
+  EXPECT_EQ(Slurp(folder_ / "outside"), "precious");
 }
 
 TEST_F(RunnerTest, AFullDiskLeavesTheLastGoodCheckpoint) {

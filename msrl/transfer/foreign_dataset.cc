@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "msrl/core/check.h"
+#include "msrl/datasets/episode_child.h"
 #include "msrl/datasets/hdf5.h"
-#include "msrl/files/limited_child.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/fitted_value.h"
 
@@ -272,12 +272,9 @@ EpisodeFile ReadForeignEpisodes(const std::filesystem::path& path, const Dataset
   if (std::filesystem::is_directory(place)) place /= "main_data.hdf5";
   const std::string bytes = ReadWholeFile(place, kMaxBytes);
   const std::string source = place.string();
-  const auto parse = [&] {
+  return ParseInChild(source, bytes.size(), [&] {
     return ParseForeignEpisodes(std::as_bytes(std::span(bytes)), source, map);
-  };
-  const std::uint64_t memory = 200 * std::uint64_t{bytes.size()} + (std::uint64_t{1} << 28);
-  RequireHarmless(source, {.memory = memory}, [&parse] { parse(); });
-  return parse();
+  });
 }
 
 void AddValues(EpisodeFile& file) {

@@ -20,8 +20,7 @@ namespace msrl {
 // the episode counts as truncated. UserError on anything that does not fit.
 EpisodeFile ParseForeignEpisodes(std::span<const std::byte> bytes, std::string_view source,
                                  const DatasetMap& map);
-// A file, or the folder of a dataset of Minari. It is tried out in a child first, which can do no
-// harm.
+// A file, or the folder of a dataset of Minari, read in a child that can do no harm.
 EpisodeFile ReadForeignEpisodes(const std::filesystem::path& path, const DatasetMap& map);
 
 // Values of all states that pretraining knows without the environment: mc and fitted.

@@ -6,6 +6,7 @@ import copy
 import json
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import gymnasium
@@ -180,16 +181,18 @@ def _bound(space: spaces.Space[Any]) -> float:
 class _Player:
     """What C++ calls (python/src/python_env.h)."""
 
-    def __init__(self, env: TargetEnv, success: str) -> None:
-        self._env, self._success = env, success
+    def __init__(self, env: TargetEnv, success: str, limit: AbstractContextManager[Any]) -> None:
+        self._env, self._success, self._limit = env, success, limit
 
     def reset(self, seed: int) -> tuple[Any, Any]:
         # environments may know seeds of 32 bits only
-        observation, info = self._env.reset(seed=seed >> 33)
+        with self._limit:
+            observation, info = self._env.reset(seed=seed >> 33)
         return observation, info["geometry"]
 
     def step(self, action: Any) -> tuple[Any, ...]:
-        observation, reward, terminated, truncated, info = self._env.step(action)
+        with self._limit:
+            observation, reward, terminated, truncated, info = self._env.step(action)
         success = bool(info.get(self._success, False)) if self._success else False
         return observation, info["geometry"], reward, terminated, truncated, success
 
@@ -220,6 +223,8 @@ class Target:
         gamma: float,
         success: str | None,
     ) -> None:
+        # around every reset and step of training and evaluation
+        self.limit: AbstractContextManager[Any] = nullcontext()
         self._made: list[AnyEnv] = []
         self._make: Callable[[], AnyEnv] | None = None
         self._geometry, self._success = geometry, success or ""
@@ -290,7 +295,7 @@ class Target:
         if env is None:
             made = self._new(self._make or self._copy)
             env = TargetEnv(made, self._geometry, self.name)
-        return _Player(env, self._success)
+        return _Player(env, self._success, self.limit)
 
     def _copy(self) -> AnyEnv:
         try:

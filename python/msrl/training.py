@@ -13,6 +13,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -60,6 +61,7 @@ def train(
     log_every: int = 1000,
     checkpoint_steps: int = 0,
     checkpoint_seconds: float = 300.0,
+    step_seconds: float | None = None,
 ) -> Run:
     """Trains an agent and returns its run; does what `msrl train` does.
 
@@ -83,6 +85,9 @@ def train(
     reward_scale: a large reward; values and matrices use reward / reward_scale.
     gamma: the discount.
     success: entry of `info` that says whether the task is solved.
+    step_seconds: a reset or step of the environment that takes longer ends the run with a
+        TimeoutError. Python code and waiting (sleep, sockets, locks, subprocesses) can be ended so;
+        compiled code that never comes back cannot.
 
     What the environment raises ends the run and comes out here. So does Ctrl-C, after a checkpoint.
     In all cases `msrl.resume` can go on.
@@ -126,6 +131,7 @@ def train(
         callbacks,
         checkpoint_steps,
         checkpoint_seconds,
+        step_seconds,
     )
     return Run(path)
 
@@ -139,11 +145,13 @@ def resume(
     callbacks: Iterable[Callback] = (),
     checkpoint_steps: int = 0,
     checkpoint_seconds: float = 300.0,
+    step_seconds: float | None = None,
 ) -> Run:
     """Goes on with a run that was stopped, or with more `steps` after its end.
 
     `env` as in `train`, where the run's was neither msrl's nor made by an id; `geometry` where it
-    was a function. UserError if it is another environment than the run's.
+    was a function. UserError if it is another environment than the run's. `step_seconds` as in
+    `train`; it is no part of the run, so it is given again.
 
     The result is that of a run without a stop, bit for bit, if equal seeds and actions make equal
     episodes in the environment: its state is not written down, so the episode is played again up to
@@ -164,6 +172,7 @@ def resume(
         callbacks,
         checkpoint_steps,
         checkpoint_seconds,
+        step_seconds,
     )
     return Run(path)
 
@@ -192,6 +201,33 @@ class _Stop:
         self.wanted = self.interrupted = True
 
 
+class _StepLimit:
+    """Entered around single steps: what takes longer is a TimeoutError there.
+
+    Installed for a run, in the main thread, which alone gets signals.
+    """
+
+    def __init__(self, seconds: float, name: str) -> None:
+        if not 0 < seconds < float("inf"):
+            raise UserError(f"step_seconds is {seconds!r}; it should be a positive number")
+        if threading.current_thread() is not threading.main_thread():
+            raise UserError("step_seconds needs the main thread, which gets the alarm")
+        self._seconds, self._name = seconds, name
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+
+    def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def remove(self) -> None:
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"{self._name}: a reset or step takes more than {self._seconds:g} s")
+
+
 def _carry(
     path: Path,
     target: Target | None,
@@ -199,10 +235,19 @@ def _carry(
     callbacks: Iterable[Callback],
     checkpoint_steps: int,
     checkpoint_seconds: float,
+    step_seconds: float | None,
 ) -> None:
     """Runs to the end, or until something stops it; the target is closed then."""
     called = list(callbacks)
-    with _Stop() as stop:
+    if step_seconds is not None and target is None:
+        raise UserError("step_seconds is for environments of Python")
+    with ExitStack() as ends:
+        if target is not None:
+            ends.callback(target.close)
+        if target is not None and step_seconds is not None:
+            target.limit = limit = _StepLimit(step_seconds, target.name)
+            ends.callback(limit.remove)
+        stop = ends.enter_context(_Stop())
 
         def on_progress(progress: Progress) -> None:
             for callback in called:
@@ -223,9 +268,6 @@ def _carry(
             if (path / "run.json").exists() and not isinstance(error, UserError):
                 error.add_note(f"the run in {path} stopped; msrl.resume continues at its checkpoint")
             raise
-        finally:
-            if target is not None:
-                target.close()
     if not finished and stop.interrupted:
         raise KeyboardInterrupt(f"stopped with a checkpoint; continue with msrl.resume({str(path)!r})")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -201,6 +202,38 @@ def test_an_environment_that_hangs_is_left_by_a_second_ctrl_c(
     assert records(msrl.resume(run.path, Line)) == records(whole)
 
 
+def test_an_environment_that_hangs_is_ended_by_its_limit(whole: msrl.Run, tmp_path: Path) -> None:
+    def fault(env: Line, result: tuple[Any, ...]) -> Any:
+        if env.all_steps == 160:
+            time.sleep(600)
+        if env.all_steps == 161:
+            while True:  # of no system call
+                pass
+        return result
+
+    before = signal.getsignal(signal.SIGALRM)
+    started = time.monotonic()
+    env = Line(fault)
+    others: dict[str, Any] = {"checkpoint_steps": 37, "step_seconds": 0.5}
+    with pytest.raises(TimeoutError, match=r"Line: a reset or step takes more than 0.5 s"):
+        train(env, tmp_path / "run", success="there", **others)
+    run = msrl.Run(tmp_path / "run")
+    assert run.status["state"] == "failed" and run.status["step"] == 159
+    assert "the environment raised TimeoutError" in run.status["message"]
+    with pytest.raises(TimeoutError):
+        msrl.resume(run.path, env, **others)
+    assert time.monotonic() - started < 60
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    # a limit that is not met changes nothing
+    assert records(msrl.resume(run.path, Line, step_seconds=60)) == records(whole)
+    for bad in (0, -1, float("nan")):
+        with pytest.raises(msrl.UserError, match="step_seconds is"):
+            train(Line, tmp_path / "bad", step_seconds=bad)
+    with pytest.raises(msrl.UserError, match="environments of Python"):
+        msrl.train("four-rooms-sparse", "random", 10, out=tmp_path / "own", step_seconds=1)
+
+
 def test_callbacks_stop_and_fail(whole: msrl.Run, tmp_path: Path) -> None:
     seen: list[int] = []
 
@@ -270,6 +303,13 @@ def test_bad_numbers_end_the_run(
     run = msrl.Run(tmp_path / "run")
     assert run.status["state"] == "failed"
     assert re.search(message, run.status["message"])
+    # the episode with the step that did it
+    file = (run.path / "failure.safetensors").read_bytes()
+    header = json.loads(file[8 : 8 + int.from_bytes(file[:8], "little")])
+    assert re.search(message, file.decode(errors="replace"))
+    assert header["__metadata__"]["step"] == "29"
+    shapes = {name: header[name]["shape"] for name in ("actions", "observation_before", "reward")}
+    assert shapes == {"actions": [5], "observation_before": [2], "reward": [0]}
     assert msrl.resume(run.path, Line).status["state"] == "finished"
 
 

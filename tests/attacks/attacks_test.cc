@@ -183,6 +183,14 @@ TEST_F(AttackTest, WhatIsThereIsNotReplaced) {
     struct stat info {};
     ASSERT_EQ(stat(file.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600U) << command[0];
+    // nor does a folder of work that somebody left make it ours
+    if (command[0] == "collect" || command[0] == "pretrain") {
+      Spill(file, "precious");
+      fs::create_directory(file + ".work");
+      ExpectMistake(with(file, false), "result.h5 is there already; --force replaces it");
+      EXPECT_EQ(Slurp(file), "precious");
+      fs::remove_all(file + ".work");
+    }
     // not even by force: a link, a device, a pipe
     Spill(folder_ / "victim", "precious");
     fs::create_symlink(folder_ / "victim", folder_ / "link.h5");

@@ -57,13 +57,7 @@ std::string OldFile() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string good[] = {msrl::WithoutChecksum(GoodBranch().Encode()),
                                      msrl::WithoutChecksum(OldFile())};
-  std::string bytes = good[size % 4 == 1 ? 1 : 0];
-  // fours: overwrite one byte, or cut the end
-  for (std::size_t k = 0; k + 3 < size; k += 4) {
-    const std::size_t place = data[k] + 256u * data[k + 1];
-    if (data[k + 3] == 0xff) bytes.resize(place % (bytes.size() + 1));
-    if (!bytes.empty()) bytes[place % bytes.size()] = static_cast<char>(data[k + 2]);
-  }
+  const std::string bytes = msrl::fuzz::Damaged(good[size % 4 == 1 ? 1 : 0], data, size);
   try {
     const msrl::Artefact artefact = msrl::Artefact::Parse(bytes, "input");
     const std::string again = EncodeArtefact(artefact.header(), TensorsOf(artefact));

@@ -10,6 +10,7 @@
 #include "msrl/env_list/env_list.h"
 #include "msrl/memory/replay.h"
 #include "msrl/run/run_directory.h"
+#include "tests/fuzz/damage.h"
 
 namespace {
 
@@ -107,13 +108,7 @@ std::string GoodCheckpoint() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string good = GoodCheckpoint();
-  std::string bytes = good;
-  // fours: overwrite one byte, or cut the end
-  for (std::size_t k = 0; k + 3 < size; k += 4) {
-    const std::size_t place = data[k] + 256u * data[k + 1];
-    if (data[k + 3] == 0xff) bytes.resize(place % (bytes.size() + 1));
-    if (!bytes.empty()) bytes[place % bytes.size()] = static_cast<char>(data[k + 2]);
-  }
+  const std::string bytes = msrl::fuzz::Damaged(good, data, size);
   try {
     const msrl::TensorFile file = msrl::TensorFile::Parse(std::as_bytes(std::span(bytes)), "input");
     const msrl::Archive state(file);

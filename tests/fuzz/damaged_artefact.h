@@ -10,6 +10,7 @@
 
 #include "msrl/artefacts/artefact.h"
 #include "msrl/core/check.h"
+#include "tests/fuzz/damage.h"
 
 namespace msrl {
 
@@ -23,13 +24,7 @@ inline std::string WithoutChecksum(std::string file) {
 // Damages the file; then it is refused, or what was read of it is written and read again unchanged.
 inline void CheckDamaged(const std::string& good, std::span<const std::uint8_t> damage,
                          const std::function<std::string(const Artefact&)>& read_and_write) {
-  std::string bytes = good;
-  // fours: overwrite one byte, or cut the end
-  for (std::size_t k = 0; k + 3 < damage.size(); k += 4) {
-    const std::size_t place = damage[k] + 256u * damage[k + 1];
-    if (damage[k + 3] == 0xff) bytes.resize(place % (bytes.size() + 1));
-    if (!bytes.empty()) bytes[place % bytes.size()] = static_cast<char>(damage[k + 2]);
-  }
+  const std::string bytes = fuzz::Damaged(good, damage.data(), damage.size());
   try {
     const Artefact artefact = Artefact::Parse(bytes, "input");
     const std::string again = read_and_write(artefact);

@@ -8,6 +8,7 @@
 
 #include "msrl/core/check.h"
 #include "msrl/memory/segment_library.h"
+#include "tests/fuzz/damage.h"
 
 namespace {
 
@@ -52,13 +53,7 @@ std::string GoodLibrary() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string good = GoodLibrary();
-  std::string bytes = good;
-  // fours: overwrite one byte, or cut the end
-  for (std::size_t k = 0; k + 3 < size; k += 4) {
-    const std::size_t place = data[k] + 256u * data[k + 1];
-    if (data[k + 3] == 0xff) bytes.resize(place % (bytes.size() + 1));
-    if (!bytes.empty()) bytes[place % bytes.size()] = static_cast<char>(data[k + 2]);
-  }
+  const std::string bytes = msrl::fuzz::Damaged(good, data, size);
   try {
     msrl::LibraryLoadOptions options;
     options.max_bytes = 1 << 24;
