@@ -499,5 +499,72 @@ TEST_F(SweepCommandTest, ATaskThatSomebodyElseHoldsIsLeftToThem) {
   EXPECT_EQ(Wait(driver), 75);
 }
 
+// From a file with lists and a search to the best variant, a film of it, and more trials later.
+TEST_F(SweepCommandTest, GridsAndSearches) {
+  const std::string text = R"([sweep]
+name = "tuned"
+seeds = [0, 1]
+eval_episodes = 1
+few_shot = 1.0
+[settings]
+random_steps = 20
+batch_size = 8
+[search]
+trials = 2
+methods = ["td3"]
+[search.settings]
+gamma = { range = [0.9, 0.99] }
+[[env]]
+id = "reacher"
+steps = 60
+eval_every = 30
+[[method]]
+name = "sac"
+agent = "sac"
+settings = { hidden_width = [4, 8] }
+[[method]]
+name = "td3"
+agent = "td3"
+settings = { hidden_width = 4 }
+)";
+  Write("tuned.toml", text);
+  EXPECT_EQ(Run(Sweep("out", {}, "tuned.toml")), 0) << Err();
+  const Arguments methods{"sac-hidden_width-4", "sac-hidden_width-8", "td3-trial-1", "td3-trial-2"};
+  for (const std::string& method : methods) {
+    EXPECT_TRUE(fs::exists(folder_ / "out/reacher" / method / "1/manifest.json")) << method;
+  }
+  const Json first = Json::parse(Slurp(folder_ / "out/reacher/td3-trial-1/0/run.json"));
+  EXPECT_EQ(Run({"report", Path("out"), "--clips", "--json", Path("report.json")}), 0) << Err();
+  const std::string tables = Out();
+  EXPECT_NE(tables.find("Best of the variants"), std::string::npos) << tables;
+  EXPECT_NE(tables.find("run it on other seeds before you report it"), std::string::npos);
+  const Json report = Json::parse(Slurp(folder_ / "report.json"));
+  ASSERT_EQ(report["selections"].size(), 2U);
+  EXPECT_EQ(report["selections"][0]["of"], "sac");
+  EXPECT_EQ(report["selections"][1]["variants"], 2);
+  EXPECT_EQ(report["selections"][1]["seeds"], Json::array({0, 1}));
+  EXPECT_TRUE(report["selections"][1]["settings"][0].get<std::string>().starts_with("gamma=0.9"));
+  ASSERT_EQ(report["clips"].size(), 1U);
+  const Json& clip = report["clips"][0];
+  EXPECT_EQ(clip["runs"], 8);
+  EXPECT_TRUE(clip["gif"].get<std::string>().starts_with("R0lGODlh"));  // GIF89a
+  EXPECT_TRUE(clip["first_frame"].get<std::string>().starts_with("iVBORw0KGgo"));
+  EXPECT_LT(clip["gif"].get<std::string>().size(), 600'000U);
+  EXPECT_EQ(clip["steps"], 50);
+  EXPECT_EQ(clip["ended"], true);
+  // more trials: what is there stays
+  Write("tuned.toml", std::string(text).replace(text.find("trials = 2"), 10, "trials = 3"));
+  EXPECT_EQ(Run(Sweep("out", {}, "tuned.toml")), 0) << Err();
+  EXPECT_TRUE(fs::exists(folder_ / "out/reacher/td3-trial-3/1/manifest.json"));
+  EXPECT_EQ(Json::parse(Slurp(folder_ / "out/reacher/td3-trial-1/0/run.json")), first);
+  // an agent of the sweep in a task of one's own choice
+  const std::string run = Path("out/reacher/sac-hidden_width-4/0");
+  EXPECT_EQ(Run({"play", "reacher-sparse", "--agent", run}), 0) << Err();
+  EXPECT_NE(Out().find("reacher-sparse: seed 0, agent sac"), std::string::npos) << Out();
+  ExpectMistake({"play", "hopper", "--agent", run}, "was trained in reacher, where it sees");
+  ExpectMistake({"play", run, "--agent", run}, "here is a run with its own");
+  ExpectMistake({"report", Path("out"), "--clips"}, "give --html FILE too");
+}
+
 }  // namespace
 }  // namespace msrl

@@ -38,7 +38,7 @@ _{1}_complete() {{
     else
       COMPREPLY+=("${{word#"$kept"}}")
     fi
-  done < <("${{words[0]}}" complete -- "${{words[@]:1}}" 2>/dev/null)
+  done < <("${{words[0]}}" complete : "${{words[@]:1}}" 2>/dev/null)
   case ${{COMPREPLY[0]-}} in *[=/]) compopt -o nospace 2>/dev/null ;; esac
 }}
 complete -F _{1}_complete {0}
@@ -52,7 +52,7 @@ autoload -U +X bashcompinit && bashcompinit
 constexpr const char* kFish = R"(# {0} completion fish > ~/.config/fish/completions/{0}.fish
 function __{1}_complete
   set -l words (commandline -opc) (commandline -ct)
-  for word in ($words[1] complete -- $words[2..] 2>/dev/null)
+  for word in ($words[1] complete : $words[2..] 2>/dev/null)
     if test "$word" = :files
       __fish_complete_path (commandline -ct)
     else
@@ -288,7 +288,7 @@ void AddCompletion(CLI::App& app, const Program& program) {
   complete->prefix_command();
   complete->callback([&app, &program, complete] {
     Words words = complete->remaining();
-    if (!words.empty() && words.front() == "--") words.erase(words.begin());
+    if (!words.empty()) words.erase(words.begin());  // ":" keeps them from being parsed
     for (const std::string& word : Completer(app, program, words).Candidates()) {
       fmt::print("{}\n", word);
     }

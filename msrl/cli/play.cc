@@ -42,8 +42,8 @@ struct PlayOptions : OptionList {
   bool& sketch = Flag("--sketch", "Draw a sketch, without OpenGL");
 };
 
-// The same of a policy that needs no learning.
-std::function<StepResult()> BeginEpisode(BatchEnv& envs, const PlayOptions& options) {
+// As BeginEpisode, of a policy that needs no learning.
+std::function<StepResult()> BeginUntaught(BatchEnv& envs, const PlayOptions& options) {
   const Rng rng(options.seed, "play");
   Env& env = envs.env(0);
   env.Reset(options.seed);
@@ -99,7 +99,7 @@ void RunPlay(const PlayOptions& options, const Program& program) {
   BatchEnv envs(program.registries.envs.Make(id, settings));
   Env* const env = &envs.env(0);
   const std::function<StepResult()> step =
-      agent ? BeginEpisode(envs, *agent, options.seed) : BeginEpisode(envs, options);
+      agent ? BeginEpisode(envs, *agent, options.seed) : BeginUntaught(envs, options);
   const Pace pace = MakePace(*env, options.fps);
   std::unique_ptr<VideoWriter> video;
   std::unique_ptr<View> view;

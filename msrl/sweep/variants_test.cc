@@ -68,15 +68,15 @@ TEST(VariantsTest, AMethodWithListsIsThereOncePerCombination) {
                            kRandom;
   const SweepSpec spec = Expanded(text);
   EXPECT_EQ(Names(spec.methods),
-            (Texts{"sac-hidden_width-64-actor_learning_rate-0.001",
-                   "sac-hidden_width-64-actor_learning_rate-0.0003",
-                   "sac-hidden_width-128-actor_learning_rate-0.001",
-                   "sac-hidden_width-128-actor_learning_rate-0.0003", "random"}));
+            (Texts{"sac-actor_learning_rate-0.001-hidden_width-64",
+                   "sac-actor_learning_rate-0.001-hidden_width-128",
+                   "sac-actor_learning_rate-3e-04-hidden_width-64",
+                   "sac-actor_learning_rate-3e-04-hidden_width-128", "random"}));
   const SweepMethod& third = spec.methods[2];
-  EXPECT_EQ(third.title, "SAC, hidden_width 128, actor_learning_rate 0.001");
+  EXPECT_EQ(third.title, "SAC, actor_learning_rate 3e-04, hidden_width 64");
   EXPECT_EQ(third.variant_of, "sac");
-  EXPECT_EQ(third.varied, (Texts{"hidden_width=128", "actor_learning_rate=0.001"}));
-  EXPECT_EQ(Written(third), (Texts{"hidden_width=128", "gamma=0.9", "actor_learning_rate=0.001"}));
+  EXPECT_EQ(third.varied, (Texts{"actor_learning_rate=3e-04", "hidden_width=64"}));
+  EXPECT_EQ(Written(third), (Texts{"actor_learning_rate=3e-04", "gamma=0.9", "hidden_width=64"}));
   EXPECT_EQ(spec.methods[4].variant_of, "");
   EXPECT_TRUE(spec.methods[4].varied.empty());
 }
@@ -111,13 +111,13 @@ shared = false
 TEST(VariantsTest, EnvironmentsToo) {
   const std::string text = std::string(R"([[env]]
 id = "reacher"
-settings = { hidden = ["none", "goal"] }
+settings = { hidden = ["nothing", "goal"] }
 [[env]]
 id = "hopper"
 )") + kSac + "envs = [\"reacher\"]\n" +
                            kRandom;
   const SweepPlan plan = MakePlan(ParseSweepSpec(kHead + text, "my.toml"), BuiltinRegistries());
-  EXPECT_EQ(Names(plan.envs), (Texts{"reacher-hidden-none", "reacher-hidden-goal", "hopper"}));
+  EXPECT_EQ(Names(plan.envs), (Texts{"reacher-hidden-nothing", "reacher-hidden-goal", "hopper"}));
   EXPECT_EQ(plan.envs[1].settings, (Texts{"hidden=goal"}));
   EXPECT_EQ(plan.envs[1].id, "reacher");
   // a method that names the environment runs in all of its variants
@@ -125,7 +125,7 @@ id = "hopper"
   for (const PlannedRun& run : plan.runs) {
     if (run.seed == 0) paths.push_back(run.path);
   }
-  EXPECT_EQ(paths, (Texts{"reacher-hidden-none/sac/0", "reacher-hidden-none/random/0",
+  EXPECT_EQ(paths, (Texts{"reacher-hidden-nothing/sac/0", "reacher-hidden-nothing/random/0",
                           "reacher-hidden-goal/sac/0", "reacher-hidden-goal/random/0",
                           "hopper/random/0"}));
 }
