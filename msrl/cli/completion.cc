@@ -68,7 +68,7 @@ void AddIds(const Entries& entries, Words& out) {
   for (const auto& entry : entries) out.push_back(entry.id);
 }
 
-// The choices that stand in a text: "{local,slurm}", or "(none | shuffled; default none)".
+// The choices that stand in a text: "{local,slurm}", or "which half (train | held-out; ...)".
 void AddChoices(const std::string& text, Words& out) {
   if (const std::size_t open = text.find('{'); open != std::string::npos) {
     const std::string_view inside =
@@ -76,19 +76,28 @@ void AddChoices(const std::string& text, Words& out) {
     for (const std::string_view choice : SplitAt(inside, ',')) out.emplace_back(choice);
     return;
   }
-  const std::size_t open = text.rfind(" (");
-  if (open == std::string::npos || text.find(" | ", open) == std::string::npos) return;
-  const std::size_t begin = open + 2;
-  std::string_view inside =
-      std::string_view(text).substr(begin, text.find_first_of(";)", begin) - begin);
-  constexpr std::string_view kList = "list of ";
-  if (inside.starts_with(kList)) inside.remove_prefix(kList.size());
-  for (;;) {
-    const std::size_t bar = inside.find(" | ");
-    out.emplace_back(inside.substr(0, bar));
-    if (bar == std::string_view::npos) return;
-    inside.remove_prefix(bar + 3);
+  constexpr std::string_view kBar = " | ";
+  std::size_t bar = text.find(kBar);
+  if (bar == std::string::npos) return;
+  const auto end_of_word = [&text](std::size_t from) {
+    return std::min(text.size(), text.find_first_of(" ,;)", from));
+  };
+  const std::size_t before = text.find_last_of(" (", bar - 1);
+  out.push_back(text.substr(before + 1, bar - before - 1));  // npos + 1 is 0
+  for (std::size_t at = bar; text.compare(at, kBar.size(), kBar) == 0;) {
+    const std::size_t begin = at + kBar.size();
+    at = end_of_word(begin);
+    out.push_back(text.substr(begin, at - begin));
   }
+}
+
+// Of a setting that is one (ConfigField::Accepts), or of the parser's.
+bool IsNumber(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string& meaning = option.get_description();
+  return type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT") ||
+         meaning.find("(integer") != std::string::npos ||
+         meaning.find("(number") != std::string::npos;
 }
 
 class Completer {
@@ -134,7 +143,7 @@ class Completer {
       }
     } else if (const auto commands = command->get_subcommands({}); !commands.empty()) {
       for (const CLI::App* sub : commands) {
-        if (!sub->get_group().empty()) all.push_back(sub->get_name());
+        if (positional == 0 && !sub->get_group().empty()) all.push_back(sub->get_name());
       }
     } else if (const CLI::Option* option = Positional(*command, positional)) {
       AddValues(option->get_single_name(), *option, *command, current, all);
@@ -240,10 +249,7 @@ class Completer {
     }
     const std::size_t before = out.size();
     AddChoices(StrCat(option.get_type_name(), " ", option.get_description()), out);
-    const std::string type = option.get_type_name();
-    const bool is_number =
-        type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT");
-    if (out.size() == before && !is_number) out.emplace_back(kFiles);
+    if (out.size() == before && !IsNumber(option)) out.emplace_back(kFiles);
   }
 
   const CLI::App& app_;
