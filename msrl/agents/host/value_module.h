@@ -98,7 +98,7 @@ class ValueModule {
   virtual int candidates() const { return 0; }
   virtual double GuidedShare(double /*random_spans*/) const { return 0.0; }
   virtual void Propose(std::span<const float> /*channels*/, Rng& /*rng*/,
-                       Eigen::Ref<Eigen::MatrixXf> /*codes*/) {}
+                       Eigen::MatrixXf& /*codes*/) {}
 
   // What Loss teaches, and a step of its optimiser.
   virtual Parameters& taught() { return parameters_; }

@@ -143,7 +143,9 @@ void SfGpi::CopyPolicy(int from, int to) {
 
 Node SfGpi::CodesOfAll(StaticGraph& g, int columns, ParameterUse use) const {
   Eigen::MatrixXf policy(1, shape_.policies * columns);
-  for (int c = 0; c < policy.cols(); ++c) policy(0, c) = static_cast<float>(c / columns);
+  for (int i = 0; i < shape_.policies; ++i) {
+    policy.middleCols(i * columns, columns).setConstant(static_cast<float>(i));
+  }
   return CodeOf(g, g.Constant(policy), use);
 }
 
@@ -301,7 +303,7 @@ double SfGpi::GuidedShare(double random_spans) const {
   return settings_.gpi_spans > 0.0 ? std::max(0.0, 1.0 - random_spans / settings_.gpi_spans) : 0.0;
 }
 
-void SfGpi::Propose(std::span<const float> channels, Rng& rng, Eigen::Ref<Eigen::MatrixXf> codes) {
+void SfGpi::Propose(std::span<const float> channels, Rng& rng, Eigen::MatrixXf& codes) {
   std::ranges::copy(channels, proposals_->graph.input(proposals_->channels).col(0).begin());
   proposals_->graph.Forward();
   const auto mean = proposals_->graph.value(proposals_->mean);

@@ -94,8 +94,7 @@ class SfGpi : public ValueModule {
   void Settle(double scale) override;
   int candidates() const override { return settings_.gpi_candidates; }
   double GuidedShare(double random_spans) const override;
-  void Propose(std::span<const float> channels, Rng& rng,
-               Eigen::Ref<Eigen::MatrixXf> codes) override;
+  void Propose(std::span<const float> channels, Rng& rng, Eigen::MatrixXf& codes) override;
   Parameters& taught() override { return own_; }
   void StepTaught(double learning_rate) override {
     own_.Step(learning_rate, settings_.successor_tau);
