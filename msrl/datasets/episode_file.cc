@@ -345,9 +345,8 @@ EpisodeFile ReadEpisodes(const std::filesystem::path& path) {
   const std::string bytes = ReadWholeFile(path, kMaxBytes);
   const std::string source = path.string();
   // whoever made it can have made its checksum: the library may crash on it, or take what it likes
-  return ParseInChild(source, bytes.size(), [&] {
-    return ParseEpisodes(std::as_bytes(std::span(bytes)), source);
-  });
+  return ParseInChild(source, bytes.size(),
+                      [&] { return ParseEpisodes(std::as_bytes(std::span(bytes)), source); });
 }
 
 }  // namespace msrl

@@ -190,26 +190,26 @@ RunOutcome Runner::Run() {
 }
 
 void Runner::KeepFailure(const std::string& message) {
-  // of an evaluation the episode that went wrong, if it is one of them
+  // of an evaluation the episode that went wrong; the first if the agent did
   const bool evaluating = evaluation_start_.has_value();
   BatchEnv& envs = evaluating ? eval_envs_ : envs_;
-  for (int i = 0; i < envs.size(); ++i) {
-    const auto& env = dynamic_cast<const TracedEnv&>(envs.env(i));
-    if (envs.size() > 1 && !WentWrong(env)) continue;
-    try {
-      RunFailure failure{.step = step_,
-                         .evaluating = evaluating,
-                         .message = message,
-                         .episode = env.trace(),
-                         .observation = {env.observation().begin(), env.observation().end()},
-                         .geometry = {env.geometry().begin(), env.geometry().end()}};
-      directory_.WriteFailure(failure);
-      options_.on_warning(StrCat((directory_.path() / kFailureFile).string(),
-                                 " holds the episode in which this happened (command replay)"));
-    } catch (const std::exception&) {
-      // the first error is the one to report
-    }
-    return;
+  const auto traced = [&envs](int i) -> const TracedEnv& {
+    return dynamic_cast<const TracedEnv&>(envs.env(i));
+  };
+  int which = 0;
+  while (which < envs.size() && !WentWrong(traced(which))) ++which;
+  const TracedEnv& env = traced(which % envs.size());
+  try {
+    directory_.WriteFailure({.step = step_,
+                             .evaluating = evaluating,
+                             .message = message,
+                             .episode = env.trace(),
+                             .observation = {env.observation().begin(), env.observation().end()},
+                             .geometry = {env.geometry().begin(), env.geometry().end()}});
+    options_.on_warning(StrCat((directory_.path() / kFailureFile).string(),
+                               " holds the episode in which this happened (command replay)"));
+  } catch (const std::exception&) {
+    // the first error is the one to report
   }
 }
 
