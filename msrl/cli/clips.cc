@@ -97,20 +97,12 @@ void AddClips(const report::RunRecords& records, const report::Analysis& analysi
       std::min(kMostBytes, kMaxClipBytes / std::max<std::size_t>(1, analysis.tasks.size()));
   for (int task = 0; task < std::ssize(analysis.tasks); ++task) {
     const std::vector<const RunScore*> candidates = Candidates(analysis, task);
-    std::string problem;
-    for (const RunScore* score : candidates) {
-      try {
-        Clip clip = FilmRun(records.folder / score->run->path, share, program);
-        clip.of = score;
-        clip.runs = static_cast<int>(candidates.size());
-        exhibits.clips.push_back(std::move(clip));
-        problem.clear();
-        break;
-      } catch (const std::exception& error) {
-        // the next one is tried: this may have no checkpoint
-        if (problem.empty()) problem = StrCat(score->run->path, ": ", error.what());
-      }
-    }
+    const std::string problem = report::ShowFirstOf(candidates, [&](const RunScore& score) {
+      Clip clip = FilmRun(records.folder / score.run->path, share, program);
+      clip.of = &score;
+      clip.runs = static_cast<int>(candidates.size());
+      exhibits.clips.push_back(std::move(clip));
+    });
     if (!problem.empty()) {
       exhibits.problems.push_back(
           {analysis.TaskName(task), StrCat("no clip, the best run is ", problem)});

@@ -201,23 +201,30 @@ ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability
   return exhibit;
 }
 
+std::string ShowFirstOf(const std::vector<const RunScore*>& candidates,
+                        const std::function<void(const RunScore&)>& show) {
+  std::string problem;
+  for (const RunScore* score : candidates) {
+    try {
+      show(*score);
+      return "";
+    } catch (const std::exception& error) {
+      if (problem.empty()) problem = StrCat(score->run->path, ": ", error.what());
+    }
+  }
+  return problem;
+}
+
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
                          const Registries& registries) {
   Exhibits exhibits;
   for (int task = 0; task < std::ssize(analysis.tasks); ++task) {
-    std::string problem;
-    for (const RunScore* score : Candidates(analysis, registries.agents, task)) {
-      try {
-        Exhibits more = exhibits;
-        ShowRun(records, *score, registries, more);
-        exhibits = std::move(more);  // all or nothing of a run
-        problem.clear();
-        break;
-      } catch (const std::exception& error) {
-        // the next one is tried
-        if (problem.empty()) problem = StrCat(score->run->path, ": ", error.what());
-      }
-    }
+    const std::string problem =
+        ShowFirstOf(Candidates(analysis, registries.agents, task), [&](const RunScore& score) {
+          Exhibits more = exhibits;
+          ShowRun(records, score, registries, more);
+          exhibits = std::move(more);  // all or nothing of a run
+        });
     if (!problem.empty()) {
       exhibits.problems.push_back(
           {analysis.TaskName(task), StrCat("no run to look into, the first is ", problem)});

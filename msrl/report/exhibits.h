@@ -4,6 +4,7 @@
 #define MSRL_REPORT_EXHIBITS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,6 +83,11 @@ struct Exhibits {
 // `analysis` must outlive the result.
 Exhibits CollectExhibits(const RunRecords& records, const Analysis& analysis,
                          const Registries& registries);
+
+// Calls show for one run after the other until it succeeds: the first may have no checkpoint.
+// Empty then, or if there is none; else what was wrong with the first.
+std::string ShowFirstOf(const std::vector<const RunScore*>& candidates,
+                        const std::function<void(const RunScore&)>& show);
 
 // From predictions and outcomes (0 or 1), equally many and at least one.
 ObstructionExhibit MakeObstructionExhibit(const std::vector<double>& probability,
