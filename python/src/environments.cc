@@ -6,10 +6,18 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "msrl/core/rng.h"
 #include "msrl/env/batch_env.h"
@@ -24,7 +32,6 @@ namespace {
 
 using namespace nb::literals;  // NOLINT(google-build-using-namespace)
 
-using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Options = std::vector<std::string>;
 
 // Which episode comes next: that of a given seed, then what a stream of this seed says. The same
@@ -54,7 +61,8 @@ void RequireKind(const EnvSpec& spec, ActionKind kind) {
                          kind == ActionKind::kDiscrete ? "continuous" : "discrete", " actions"));
 }
 
-void SetValues(const EnvSpec& spec, std::span<const double> values, ActionBuffer& out) {
+template <typename T>
+void SetValues(const EnvSpec& spec, std::span<T> values, ActionBuffer& out) {
   if (std::ssize(values) != spec.action.size) {
     throw UserError(
         StrCat(spec.id, ": an action has ", spec.action.size, " numbers, got ", values.size()));
@@ -135,48 +143,80 @@ class SingleEnv {
   EpisodeSeeds seeds_;
 };
 
-// Where a vector of environments writes what it shows: arrays of the caller's, always the same,
-// since making new ones takes longer than a step of a small environment.
-struct Outputs {
-  template <typename T, int kDims>
-  using Rows = nb::ndarray<T, nb::ndim<kDims>, nb::c_contig, nb::device::cpu>;
+// Arrays of one shape, each handed out again once nobody else holds it: making a new one takes as
+// long as a step of a small environment. Who keeps an array, or a view of it, keeps what it shows.
+template <typename T>
+class RecycledArrays {
+ public:
+  struct Slot {
+    nb::object array;
+    T* data = nullptr;
+  };
 
-  Rows<double, 2> observations;
-  Rows<double, 2> geometries;
-  Rows<bool, 1> successes;  // false where that is no question
-  Rows<double, 1> rewards;
-  Rows<bool, 1> terminated;
-  Rows<bool, 1> truncated;
+  explicit RecycledArrays(std::initializer_list<std::size_t> shape) {
+    nb::list sizes;
+    for (const std::size_t size : shape) sizes.append(size);
+    shape_ = nb::tuple(sizes);
+  }
+
+  // Holds what was written last, or zeros. Valid until the next call.
+  const Slot& Take() {
+    for (const Slot& slot : slots_) {
+      if (slot.array.is_valid() && Py_REFCNT(slot.array.ptr()) == 1) return slot;
+    }
+    Slot& slot = slots_[oldest_];
+    oldest_ = (oldest_ + 1) % slots_.size();
+    slot.array = nb::module_::import_("numpy").attr("zeros")(
+        shape_, std::is_same_v<T, bool> ? "bool" : "float64");
+    Py_buffer view;
+    if (PyObject_GetBuffer(slot.array.ptr(), &view, PyBUF_CONTIG) != 0) throw nb::python_error();
+    slot.data = static_cast<T*>(view.buf);
+    PyBuffer_Release(&view);
+    return slot;
+  }
+
+ private:
+  nb::tuple shape_;
+  std::array<Slot, 4> slots_;  // a loop holds those of the last step or two
+  std::size_t oldest_ = 0;
 };
 
-// Episodes that end begin again in the same step (Gymnasium's AutoresetMode.SAME_STEP).
+nb::object Interned(const char* text) { return nb::steal(PyUnicode_InternFromString(text)); }
+
+void Put(const nb::dict& dict, const nb::object& key, const nb::object& value) {
+  if (PyDict_SetItem(dict.ptr(), key.ptr(), value.ptr()) != 0) throw nb::python_error();
+}
+
+// Episodes that end begin again in the same step (Gymnasium's AutoresetMode.SAME_STEP). What reset
+// and step return is made here: for small environments a few lines of Python would be half the
+// time.
 class VectorOfEnvs {
  public:
-  // Which environments ended, and what was seen there: observations, geometries, successes. The
-  // rows of the others are 0.
-  using Ends = std::tuple<std::vector<int>, NewArray<double>, NewArray<double>, NewArray<bool>>;
-
   VectorOfEnvs(const std::string& id, const Options& options, int size, int threads)
       : envs_(MakeEnvs(id, options, size), RequireAtLeastOne("threads", threads)),
-        actions_(envs(), ActionBuffer(spec().action)),
-        seeds_(envs()) {
-    ended_.reserve(envs());
+        spec_(envs_.spec()),
+        takes_long_(threads > 1 || UnwrapAs<MujocoEnv>(envs_.env(0)) != nullptr),
+        actions_(envs(), ActionBuffer(spec_.action)),
+        seeds_(envs()),
+        observations_({envs(), width()}),
+        geometries_({envs(), kGeometrySize}),
+        successes_({envs()}),
+        rewards_({envs()}),
+        terminated_({envs()}),
+        truncated_({envs()}),
+        ended_({envs()}),
+        last_observations_({envs(), width()}),
+        last_geometries_({envs(), kGeometrySize}),
+        last_successes_({envs()}),
+        everywhere_(nb::module_::import_("numpy").attr("ones")(envs(), "bool")),
+        make_rows_(nb::module_::import_("functools")
+                       .attr("partial")(nb::module_::import_("numpy").attr("empty"), envs(), "O")) {
   }
 
-  const EnvSpec& spec() const { return envs_.spec(); }
+  const EnvSpec& spec() const { return spec_; }
 
-  void SetOutputs(Outputs outputs) {
-    const auto width = static_cast<std::size_t>(spec().observation_size);
-    const std::size_t n = envs();
-    if (outputs.observations.shape(0) != n || outputs.observations.shape(1) != width ||
-        outputs.geometries.shape(0) != n || outputs.geometries.shape(1) != kGeometrySize ||
-        outputs.successes.size() != n || outputs.rewards.size() != n ||
-        outputs.terminated.size() != n || outputs.truncated.size() != n) {
-      throw UserError("the outputs have other shapes than the environments");
-    }
-    outputs_ = std::move(outputs);
-  }
-  void Reset(const std::vector<std::optional<std::uint64_t>>& seeds) {
+  // Observations and info.
+  nb::tuple Reset(const std::vector<std::optional<std::uint64_t>>& seeds) {
     if (seeds.size() != envs()) {
       throw UserError(StrCat("there are ", envs(), " environments, got ", seeds.size(), " seeds"));
     }
@@ -186,26 +226,54 @@ class VectorOfEnvs {
       const nb::gil_scoped_release release;
       envs_.Reset(episodes);
     }
-    for (std::size_t i = 0; i < envs(); ++i) Show(i);
+    const Seen seen = MakeSeen();
+    for (std::size_t i = 0; i < envs(); ++i) Show(i, seen);
+    return nb::make_tuple(seen.observations.array, Info(seen));
   }
-  std::optional<Ends> StepDiscrete(const Indices& actions) {
-    RequireKind(spec(), ActionKind::kDiscrete);
-    RequireRows(actions.shape(0));
-    for (std::size_t i = 0; i < envs(); ++i) SetIndex(spec(), actions.data()[i], actions_[i]);
-    return Step();
-  }
-  std::optional<Ends> StepContinuous(const Numbers<2>& actions) {
-    RequireKind(spec(), ActionKind::kContinuous);
-    RequireRows(actions.shape(0));
-    const std::size_t width = actions.shape(1);
+
+  // Observations, rewards, terminated, truncated, info.
+  nb::tuple Step(const nb::object& actions) {
+    ReadActions(actions);
+    const std::span<const StepResult> results = StepAll();
+    const Seen seen = MakeSeen();
+    const auto& [rewards, rewards_data] = rewards_.Take();
+    const auto& [terminated, terminated_data] = terminated_.Take();
+    const auto& [truncated, truncated_data] = truncated_.Take();
+    bool any_end = false;
     for (std::size_t i = 0; i < envs(); ++i) {
-      SetValues(spec(), {actions.data() + i * width, width}, actions_[i]);
+      const StepResult& result = results[i];
+      rewards_data[i] = result.reward;
+      terminated_data[i] = result.terminated;
+      truncated_data[i] = result.truncated;
+      if (result.terminated || result.truncated) {
+        any_end = true;
+      } else {
+        Show(i, seen);
+      }
     }
-    return Step();
+    nb::dict info = Info(seen);
+    if (any_end) BeginAgain(results, seen, info);
+    return nb::make_tuple(seen.observations.array, rewards, terminated, truncated, info);
   }
 
  private:
+  using Doubles = RecycledArrays<double>;
+  using Bools = RecycledArrays<bool>;
+  // What environments show, as arrays over all of them.
+  struct Seen {
+    Doubles::Slot observations;
+    Doubles::Slot geometries;
+    Bools::Slot successes;  // of tasks that have any
+  };
+
+  std::span<const StepResult> StepAll() {
+    if (!takes_long_) return envs_.Step(actions_);
+    const nb::gil_scoped_release release;
+    return envs_.Step(actions_);
+  }
+
   std::size_t envs() const { return static_cast<std::size_t>(envs_.size()); }
+  std::size_t width() const { return static_cast<std::size_t>(spec_.observation_size); }
 
   static int RequireAtLeastOne(const char* what, int value) {
     if (value < 1) throw UserError(StrCat(what, " must be at least 1, got ", value));
@@ -219,67 +287,124 @@ class VectorOfEnvs {
     }
     return envs;
   }
-  void RequireRows(std::size_t rows) const {
-    if (rows == envs()) return;
-    throw UserError(StrCat("there are ", envs(), " environments, got ", rows, " actions"));
-  }
 
-  static void Copy(const EnvView& values, double* to) {
-    std::copy(values.begin(), values.end(), to);
-  }
-  void Show(std::size_t i) {
-    const Env& env = envs_.env(static_cast<int>(i));
-    Copy(env.observation(), outputs_.observations.data() + i * outputs_.observations.shape(1));
-    Copy(env.geometry(), outputs_.geometries.data() + i * kGeometrySize);
-    if (spec().has_success) outputs_.successes.data()[i] = env.Success().value_or(false);
-  }
-  Ends SeeEnds() {
-    const auto width = static_cast<std::size_t>(spec().observation_size);
-    Ends ends{ended_, MakeArray<double>({envs(), width}),
-              MakeArray<double>({envs(), kGeometrySize}), MakeArray<bool>({envs()})};
-    for (const int i : ended_) {
-      const Env& env = envs_.env(i);
-      const auto row = static_cast<std::size_t>(i);
-      Copy(env.observation(), std::get<1>(ends).data() + row * width);
-      Copy(env.geometry(), std::get<2>(ends).data() + row * kGeometrySize);
-      std::get<3>(ends).data()[row] = env.Success().value_or(false);
+  void ReadActions(const nb::object& actions) {
+    if (TryReadActions(actions)) return;
+    const bool discrete = spec_.action.kind == ActionKind::kDiscrete;
+    const nb::object array = nb::module_::import_("numpy").attr("ascontiguousarray")(
+        actions, discrete ? "int64" : "float64");
+    if (!TryReadActions(array)) {
+      throw UserError(StrCat(spec_.id, ": actions of many environments have ",
+                             discrete ? "one dimension" : "two dimensions"));
     }
-    return ends;
   }
-
-  std::optional<Ends> Step() {
-    std::span<const StepResult> results;
-    {
-      const nb::gil_scoped_release release;
-      results = envs_.Step(actions_);
+  // False if they are no array of the usual types and of the right dimension, or not in order.
+  bool TryReadActions(const nb::object& actions) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(actions.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+      PyErr_Clear();
+      return false;
     }
-    ended_.clear();
+    const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&view, PyBuffer_Release);
+    const std::string_view type = view.format == nullptr ? "" : view.format;
+    if (spec_.action.kind == ActionKind::kDiscrete) {
+      if (view.ndim != 1 || (type != "l" && type != "q")) return false;
+      RequireRows(view);
+      const auto* indices = static_cast<const std::int64_t*>(view.buf);
+      for (std::size_t i = 0; i < envs(); ++i) SetIndex(spec_, indices[i], actions_[i]);
+      return true;
+    }
+    if (view.ndim != 2) return false;
+    if (type == "f") return SetRows<float>(view);
+    return type == "d" && SetRows<double>(view);
+  }
+  template <typename T>
+  bool SetRows(const Py_buffer& view) {
+    RequireRows(view);
+    const auto columns = static_cast<std::size_t>(view.shape[1]);
     for (std::size_t i = 0; i < envs(); ++i) {
-      const StepResult& result = results[i];
-      outputs_.rewards.data()[i] = result.reward;
-      outputs_.terminated.data()[i] = result.terminated;
-      outputs_.truncated.data()[i] = result.truncated;
-      if (result.terminated || result.truncated) {
-        ended_.push_back(static_cast<int>(i));
-      } else {
-        Show(i);
-      }
+      SetValues(spec_, std::span(static_cast<const T*>(view.buf) + i * columns, columns),
+                actions_[i]);
     }
-    if (ended_.empty()) return std::nullopt;
-    Ends ends = SeeEnds();
-    for (const int i : ended_) {
-      const auto at = static_cast<std::size_t>(i);
-      envs_.env(i).Reset(seeds_[at].Next(std::nullopt));
-      Show(at);
-    }
-    return ends;
+    return true;
   }
+  void RequireRows(const Py_buffer& view) const {
+    if (view.shape[0] == std::ssize(actions_)) return;
+    throw UserError(StrCat("there are ", envs(), " environments, got ", view.shape[0], " actions"));
+  }
+
+  Seen MakeSeen() { return {observations_.Take(), geometries_.Take(), successes_.Take()}; }
+
+  void Show(std::size_t i, const Seen& seen) {
+    const Env& env = envs_.env(static_cast<int>(i));
+    std::copy_n(env.observation().data(), width(), seen.observations.data + i * width());
+    std::copy_n(env.geometry().data(), kGeometrySize, seen.geometries.data + i * kGeometrySize);
+    if (spec_.has_success) seen.successes.data[i] = env.Success().value_or(false);
+  }
+  nb::dict Info(const Seen& seen) const { return Info(seen, everywhere_); }
+  nb::dict Info(const Seen& seen, const nb::object& where) const {
+    nb::dict info;
+    Put(info, keys_.geometry, seen.geometries.array);
+    Put(info, keys_.has_geometry, where);
+    if (spec_.has_success) {
+      Put(info, keys_.success, seen.successes.array);
+      Put(info, keys_.has_success, where);
+    }
+    return info;
+  }
+
+  // The ends of episodes as Gymnasium has them, arrays over all environments with rows of 0 where
+  // none ended; and the next episodes there.
+  void BeginAgain(std::span<const StepResult> results, const Seen& seen, const nb::dict& info) {
+    const auto& [ended, is_end] = ended_.Take();
+    const Seen last{last_observations_.Take(), last_geometries_.Take(), last_successes_.Take()};
+    std::fill_n(last.observations.data, envs() * width(), 0.0);
+    std::fill_n(last.geometries.data, envs() * kGeometrySize, 0.0);
+    std::fill_n(last.successes.data, envs(), false);
+    const nb::object rows = make_rows_();
+    for (std::size_t i = 0; i < envs(); ++i) {
+      is_end[i] = results[i].terminated || results[i].truncated;
+      if (!is_end[i]) continue;
+      Show(i, last);
+      const auto index = static_cast<Py_ssize_t>(i);
+      const nb::object row = nb::steal(PySequence_GetItem(last.observations.array.ptr(), index));
+      if (!row.is_valid() || PySequence_SetItem(rows.ptr(), index, row.ptr()) != 0) {
+        throw nb::python_error();
+      }
+      envs_.env(static_cast<int>(i)).Reset(seeds_[i].Next(std::nullopt));
+      Show(i, seen);
+    }
+    Put(info, keys_.final_obs, rows);
+    Put(info, keys_.has_final_obs, ended);
+    Put(info, keys_.final_info, Info(last, ended));
+    Put(info, keys_.has_final_info, ended);
+  }
+
+  struct Keys {
+    nb::object geometry = Interned("geometry"), has_geometry = Interned("_geometry");
+    nb::object success = Interned("success"), has_success = Interned("_success");
+    nb::object final_obs = Interned("final_obs"), has_final_obs = Interned("_final_obs");
+    nb::object final_info = Interned("final_info"), has_final_info = Interned("_final_info");
+  };
 
   BatchEnv envs_;
+  const EnvSpec& spec_;  // asking for it in every step would be a tenth of the time
+  bool takes_long_;      // longer than it takes to let other Python threads run meanwhile
   std::vector<ActionBuffer> actions_;
   std::vector<EpisodeSeeds> seeds_;
-  std::vector<int> ended_;  // in the last step
-  Outputs outputs_;
+  Doubles observations_;
+  Doubles geometries_;
+  Bools successes_;
+  Doubles rewards_;
+  Bools terminated_;
+  Bools truncated_;
+  Bools ended_;
+  Doubles last_observations_;
+  Doubles last_geometries_;
+  Bools last_successes_;
+  nb::object everywhere_;
+  nb::object make_rows_;  // a new array for a row, or None, of each environment
+  Keys keys_;
 };
 
 NewArray<double> Embed(const EnvSpec& spec, const Action& action) {
@@ -356,19 +481,16 @@ void BindEnvironments(nb::module_& module) {
       .def(nb::init<const std::string&, const Options&, int, int>(), "id"_a, "options"_a,
            "num_envs"_a, "threads"_a)
       .def_prop_ro("spec", &VectorOfEnvs::spec, nb::rv_policy::copy)
-      .def(
-          "set_outputs",
-          [](VectorOfEnvs& self, const Outputs::Rows<double, 2>& observations,
-             const Outputs::Rows<double, 2>& geometries, const Outputs::Rows<bool, 1>& successes,
-             const Outputs::Rows<double, 1>& rewards, const Outputs::Rows<bool, 1>& terminated,
-             const Outputs::Rows<bool, 1>& truncated) {
-            self.SetOutputs({observations, geometries, successes, rewards, terminated, truncated});
-          },
-          "observations"_a, "geometries"_a, "successes"_a, "rewards"_a, "terminated"_a,
-          "truncated"_a, "Where reset and step write; before the first of them.")
-      .def("reset", &VectorOfEnvs::Reset, "seeds"_a)
-      .def("step_discrete", &VectorOfEnvs::StepDiscrete, "actions"_a)
-      .def("step_continuous", &VectorOfEnvs::StepContinuous, "actions"_a);
+      .def("reset", &VectorOfEnvs::Reset,
+           nb::sig("def reset(self, seeds: collections.abc.Sequence[int | None]) -> "
+                   "tuple[numpy.typing.NDArray[numpy.float64], dict[str, typing.Any]]"),
+           "Gymnasium's observations and info.")
+      .def("step", &VectorOfEnvs::Step,
+           nb::sig("def step(self, actions: object) -> "
+                   "tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64],"
+                   " numpy.typing.NDArray[numpy.bool_], numpy.typing.NDArray[numpy.bool_],"
+                   " dict[str, typing.Any]]"),
+           "Gymnasium's observations, rewards, terminated, truncated and info.");
 
   module.def(
       "env_options",

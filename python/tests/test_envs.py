@@ -149,19 +149,56 @@ def test_each_of_many_plays_like_one(env_id: str, threads: int) -> None:
     assert many.metadata["autoreset_mode"] == gymnasium.vector.AutoresetMode.SAME_STEP
 
 
-def test_arrays_can_be_shared_between_steps() -> None:
-    copies = gymnasium.make_vec("msrl/MicroGrid-v0", num_envs=3)
-    shared = gymnasium.make_vec("msrl/MicroGrid-v0", num_envs=3, copy=False)
-    first, first_shared = copies.reset(seed=1)[0], shared.reset(seed=1)[0]
-    before = first.copy()
-    for actions in actions_of(copies.action_space, 50):
-        seen, seen_shared = copies.step(actions), shared.step(actions)
-        for mine, theirs in zip(seen[:4], seen_shared[:4], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(seen[4]["geometry"], seen_shared[4]["geometry"])
-        assert seen_shared[0] is first_shared
-    np.testing.assert_array_equal(first, before)
-    assert not np.array_equal(first_shared, before)
+def arrays_of(result: Any) -> list[Any]:
+    *arrays, info = result
+    ends = [info["_final_obs"], info["final_info"]["geometry"]] if "final_obs" in info else []
+    return [*arrays, info["geometry"], info["success"], *ends]
+
+
+def test_arrays_that_are_kept_stay_as_they_were() -> None:
+    envs = gymnasium.make_vec("msrl/MicroGrid-v0", num_envs=3)
+    kept = arrays_of(envs.reset(seed=1))
+    copies = [array.copy() for array in kept]
+    view = envs.step(np.zeros(3, np.int64))[0][1:, ::2]  # nothing else holds this array
+    seen = view.copy()
+    last = []
+    for actions in actions_of(envs.action_space, 300):
+        result = envs.step(actions)
+        kept += arrays_of(result)
+        copies += [array.copy() for array in arrays_of(result)]
+        for i in np.flatnonzero(result[4].get("_final_obs", [])):
+            last.append((result[4]["final_obs"][i], result[4]["final_obs"][i].copy()))
+    assert len(last) > 3
+    assert len({array.ctypes.data for array in kept}) == len(kept) > 1800
+    for array, copy in [*zip(kept, copies, strict=True), *last, (view, seen)]:
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_arrays_that_nobody_keeps_are_used_again() -> None:
+    envs = gymnasium.make_vec("msrl/MicroGrid-v0", num_envs=3)
+    envs.reset(seed=1)
+    used: list[set[int]] = [set() for _ in range(8)]
+    for actions in actions_of(envs.action_space, 100):
+        for places, array in zip(used, arrays_of(envs.step(actions)), strict=False):
+            places.add(array.ctypes.data)
+    assert all(1 <= len(places) <= 4 for places in used)
+
+
+def test_actions_of_any_type() -> None:
+    def play(env_id: str, actions: Any) -> Any:
+        envs = gymnasium.make_vec(env_id, num_envs=2)
+        envs.reset(seed=4)
+        return envs.step(actions)[0]
+
+    wanted = play("msrl/Hopper-v5", np.array([[0.5, -1, 0.25], [1, 0, -0.5]]))
+    assert not np.array_equal(wanted, play("msrl/Hopper-v5", np.zeros((2, 3))))
+    single = np.array([[0.5, -1, 0.25], [1, 0, -0.5]], np.float32)
+    for actions in (single, single.tolist(), np.asfortranarray(single), single.astype(np.float16)):
+        np.testing.assert_array_equal(wanted, play("msrl/Hopper-v5", actions))
+    wanted = play("msrl/MicroGrid-v0", np.array([1, 3]))
+    assert not np.array_equal(wanted, play("msrl/MicroGrid-v0", np.array([2, 0])))
+    for indices in ([1, 3], np.array([1, 3], np.uint8), np.array([1, 9, 3, 9])[::2]):
+        np.testing.assert_array_equal(wanted, play("msrl/MicroGrid-v0", indices))
 
 
 def test_errors_of_many() -> None:
@@ -176,5 +213,13 @@ def test_errors_of_many() -> None:
         many.step(np.zeros((1, 3)))
     with pytest.raises(msrl.UserError, match="has 3 numbers, got 4"):
         many.step(np.zeros((2, 4)))
-    with pytest.raises(TypeError):
+    with pytest.raises(msrl.UserError, match="have two dimensions"):
         many.step(np.zeros(3))
+    with pytest.raises(ValueError, match="could not convert"):
+        many.step([["left", "right", "up"]] * 2)
+    grids = msrl.MsrlVectorEnv("micro-grid", num_envs=2)
+    grids.reset(seed=0)
+    with pytest.raises(msrl.UserError, match="is not in 0 to"):
+        grids.step([0, 99])
+    with pytest.raises(msrl.UserError, match="have one dimension"):
+        grids.step([[0, 1]])
