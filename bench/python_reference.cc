@@ -1,6 +1,7 @@
 // What bench/python/compare measures the Python package against, in processor time:
-//   python_reference describe         microseconds of a dense matrix of 1,000 steps
-//   python_reference batch ENV SIZE   environment steps per second of a BatchEnv on one thread
+//   python_reference describe                microseconds of a dense matrix of 1,000 steps
+//   python_reference batch ENV SIZE ROUNDS   environment steps per second of a BatchEnv on one
+//                                            thread, 1,000 batches in each round
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -36,7 +37,7 @@ void MeasureDescribe() {
   std::printf("%.3f %g\n", 1e6 * seconds / kDescribed, sum);
 }
 
-void MeasureBatch(const std::string& id, int size) {
+void MeasureBatch(const std::string& id, int size, int rounds) {
   std::vector<std::unique_ptr<Env>> envs;
   std::vector<std::uint64_t> seeds;
   for (int i = 0; i < size; ++i) {
@@ -52,23 +53,25 @@ void MeasureBatch(const std::string& id, int size) {
   }
   batch.Reset(seeds);
   const double begin = Seconds();
-  for (const auto& row : actions) {
-    const auto results = batch.Step(row);
-    for (int i = 0; i < size; ++i) {
-      const StepResult& result = results[static_cast<std::size_t>(i)];
-      if (result.terminated || result.truncated) batch.env(i).Reset(rng.NextU64());
+  for (int round = 0; round < rounds; ++round) {
+    for (const auto& row : actions) {
+      const auto results = batch.Step(row);
+      for (int i = 0; i < size; ++i) {
+        const StepResult& result = results[static_cast<std::size_t>(i)];
+        if (result.terminated || result.truncated) batch.env(i).Reset(rng.NextU64());
+      }
     }
   }
-  std::printf("%.1f\n", kBatches * size / (Seconds() - begin));
+  std::printf("%.1f\n", 1.0 * rounds * kBatches * size / (Seconds() - begin));
 }
 
 int Main(const std::vector<std::string>& arguments) {
   if (arguments.size() == 1 && arguments[0] == "describe") {
     MeasureDescribe();
-  } else if (arguments.size() == 3 && arguments[0] == "batch") {
-    MeasureBatch(arguments[1], std::atoi(arguments[2].c_str()));
+  } else if (arguments.size() == 4 && arguments[0] == "batch") {
+    MeasureBatch(arguments[1], std::atoi(arguments[2].c_str()), std::atoi(arguments[3].c_str()));
   } else {
-    std::fputs("usage: python_reference describe | batch ENV SIZE\n", stderr);
+    std::fputs("usage: python_reference describe | batch ENV SIZE ROUNDS\n", stderr);
     return 2;
   }
   return 0;
