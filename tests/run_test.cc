@@ -539,7 +539,7 @@ TEST_F(RunCommandTest, ARunFromAWorldModelGoesOn) {
   EXPECT_FALSE(fs::exists(folder_ / "wide"));
 }
 
-// All kinds on the same episodes; goes on where it was stopped.
+// All kinds on the same episodes.
 TEST_F(RunCommandTest, KindsOfPretrainingAreCompared) {
   const auto compare = [&](const Arguments& more) {
     return With({"pretrain", "--episodes", "80", "--updates", "5", "--set", "target=mc", "--set",

@@ -347,7 +347,7 @@ TEST(PlanTest, AllPresetsCanBeCarriedOut) {
   EXPECT_EQ(presets, 8);
 }
 
-// The paper's main table has a row for each of these.
+// The paper's main table has a row for each of these, and sf-gpi.
 TEST(PlanTest, PresetsHaveEveryMethodOfThePaper) {
   const std::set<std::string> rows{"ppo",
                                    "sac",
