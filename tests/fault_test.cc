@@ -33,6 +33,7 @@
 #include "msrl/run/manifest.h"
 #include "msrl/testing/faulty_files.h"
 #include "msrl/testing/slurp.h"
+#include "msrl/testing/small_pretraining.h"
 #include "tests/run_results.h"
 
 namespace msrl {
@@ -225,15 +226,12 @@ Job CollectJob() {
 
 Job PretrainJob(const PretrainerEntry& entry) {
   const std::string kind = entry.id;
-  // small, by whatever options it has
   Arguments small;
+  for (const std::string& setting : testing::SmallSettings(entry)) {
+    small.insert(small.end(), {"--set", setting});
+  }
   for (const ConfigField& field : entry.options({})) {
-    std::string value;
-    if (field.key.ends_with("width")) value = "16";
-    if (field.key == "deter" || field.key == "hidden" || field.key == "units") value = "16";
-    if (field.key == "batch" || field.key.ends_with("windows")) value = "8";
-    if (field.key == "target") value = "mc";
-    if (!value.empty()) small.insert(small.end(), {"--set", StrCat(field.key, "=", value)});
+    if (field.key == "target") small.insert(small.end(), {"--set", "target=mc"});
   }
   std::string name = "Pretrain_" + kind;
   std::ranges::replace(name, '-', '_');

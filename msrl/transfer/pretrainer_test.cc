@@ -11,6 +11,7 @@
 #include "msrl/core/check.h"
 #include "msrl/env_list/env_list.h"
 #include "msrl/files/atomic_file.h"
+#include "msrl/testing/small_pretraining.h"
 #include "msrl/testing/user_error.h"
 #include "msrl/transfer/collect.h"
 #include "msrl/transfer/pretrain_table.h"
@@ -54,7 +55,11 @@ class PretrainerContract : public ::testing::TestWithParam<std::string> {
   }
 
   const PretrainerEntry& entry_ = BuiltinPretrainers().Find(GetParam());
-  const std::vector<std::string> settings_{"updates=30"};
+  const std::vector<std::string> settings_ = [this] {
+    std::vector<std::string> settings = testing::SmallSettings(entry_);
+    settings.push_back("updates=30");
+    return settings;
+  }();
   EpisodeFile train_, held_out_;
   std::unique_ptr<Pretrainer> pretrainer_;
   PretrainJob job_;
