@@ -254,6 +254,8 @@ TEST_F(RunCommandTest, ALearningRateThatIsFarTooHighIsFoundOut) {
           << err;
       const auto status = nlohmann::json::parse(Slurp(folder_ / name / "status.json"));
       EXPECT_EQ(status.at("state"), "failed");
+      EXPECT_EQ(Run({"replay", Dir(name)}), 0) << Err();
+      EXPECT_NE(Slurp(folder_ / "out").find("bit for bit"), std::string::npos);
     }
   });
 }

@@ -65,7 +65,8 @@ Replayed Replay(const RunFailure& failure, Env& env, int last) {
                      .reward = result.reward,
                      .observation = ToVector(env.observation()),
                      .geometry = ToVector(env.geometry())};
-      if (action.kind() == ActionKind::kDiscrete) step.action = {double(action.index())};
+      if (action.kind() == ActionKind::kDiscrete)
+        step.action = {static_cast<double>(action.index())};
       replayed.steps.push_back(std::move(step));
       if (std::ssize(replayed.steps) > last) replayed.steps.pop_front();
     });

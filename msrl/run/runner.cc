@@ -206,8 +206,8 @@ void Runner::KeepFailure(const std::string& message) {
                              .episode = env.trace(),
                              .observation = {env.observation().begin(), env.observation().end()},
                              .geometry = {env.geometry().begin(), env.geometry().end()}});
-    options_.on_warning(StrCat((directory_.path() / kFailureFile).string(),
-                               " holds the episode in which this happened (command replay)"));
+    options_.on_notice(StrCat((directory_.path() / kFailureFile).string(),
+                              " holds the episode in which this happened (command replay)"));
   } catch (const std::exception&) {
     // the first error is the one to report
   }

@@ -37,7 +37,7 @@ struct RunOptions {
   // Called a few times per second, also in evaluations, and after each of them.
   std::function<void(const RunProgress&)> on_progress;
   std::function<void(const std::string&)> on_warning = [](const std::string&) {};
-  // What the agent has to tell.
+  // What the agent has to tell, and where the episode is that ended the run.
   std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   // Asked at every step, also in evaluations.
   std::function<bool()> stop;

@@ -294,6 +294,7 @@ class RunnerTest : public ::testing::Test {
     options.stop = std::move(stop);
     options.checkpoint_steps = checkpoint_steps;
     options.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
+    options.on_notice = [this](const std::string& text) { notices_.push_back(text); };
     return Runner(directory, TestRegistries(), options).Run();
   }
   std::vector<fs::path> Checkpoints(const std::string& name) const {
@@ -321,7 +322,7 @@ class RunnerTest : public ::testing::Test {
   }
 
   fs::path folder_;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, notices_;
 };
 
 TEST_F(RunnerTest, WritesARunThatOthersCanRead) {
@@ -937,7 +938,7 @@ TEST_F(RunnerTest, FailuresAreReadStrictly) {
     spec.seed += 1;
     Create(name, spec);
     EXPECT_THROW(Continue(name, {}, 100), RunError);
-    EXPECT_NE(warnings_.back().find("failure.safetensors holds the episode"), std::string::npos);
+    EXPECT_NE(notices_.back().find("failure.safetensors holds the episode"), std::string::npos);
   }
   const fs::path file = folder_ / "a" / kFailureFile;
   const std::string good = Slurp(file);
