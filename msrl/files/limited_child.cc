@@ -1,6 +1,7 @@
 #include "msrl/files/limited_child.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,10 @@ void Send(int out, std::string_view bytes) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE}) {
     std::signal(signal, SIG_DFL);
   }
+  // it would hold the locks of a parent that is killed
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(out) - 1, 0);
+  close_range(static_cast<unsigned>(out) + 1, ~0U, 0);
   LimitMemoryAndFiles(limits.memory);
   Limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.seconds));
   Limit(RLIMIT_CORE, 0);

@@ -37,6 +37,18 @@ TEST(LimitedChild, OnlyWhatIsReturnedComesBack) {
   EXPECT_EQ(InLimitedChild("it", {.memory = 50'000'000}, [] { return ""; }), "");
 }
 
+// A lock belongs to all who have the file open: a child would keep that of a parent that is gone.
+TEST(LimitedChild, HasNoneOfOurFiles) {
+  const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  EXPECT_GE(fcntl(file, F_GETFD), 0);
+  EXPECT_EQ(Problem([file] {
+              if (fcntl(file, F_GETFD) < 0) throw UserError("closed");
+            }),
+            "closed");
+  close(file);
+}
+
 TEST(LimitedChild, WhatIsWrongIsToldAsItIs) {
   EXPECT_EQ(Problem([] { throw UserError("it: not for us"); }), "it: not for us");
   const std::string longer(100'000, 'x');
