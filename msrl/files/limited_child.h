@@ -14,10 +14,11 @@ struct ChildLimits {
   int seconds = 60;          // of the processor
 };
 
-// What `work` returns, called in a child of this process that can open no file, has none of ours, has
-// only so much memory and time, and ends with this process. What the child finds wrong (a UserError), and also a crash or a limit that was
-// met, is a UserError here that begins with `source`. Nothing else of what it does is seen by the
-// caller; a child that the work took over can return any bytes, though no more than its memory.
+// What `work` returns, called in a child of this process that can open no file, has none of ours,
+// has only so much memory and time, and ends with this process. What the child finds wrong (a
+// UserError), and also a crash or a limit that was met, is a UserError here that begins with
+// `source`. Nothing else of what it does is seen by the caller; a child that the work took over can
+// return any bytes, though no more than its memory.
 std::string InLimitedChild(std::string_view source, const ChildLimits& limits,
                            const std::function<std::string()>& work);
 
