@@ -697,9 +697,10 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
                  "mixed", "--seeds", "2", "--out", Dir(out), "--checkpoint-seconds", "0", "--json"},
                 kinds.at(kind));
   };
-  const auto started = std::chrono::steady_clock::now();
+  auto started = std::chrono::steady_clock::now();
   for (const auto& [kind, settings] : kinds) {
     SCOPED_TRACE(kind);
+    started = std::chrono::steady_clock::now();
     ASSERT_EQ(Run(pretrain(kind, kind + "-whole.safetensors")), 0) << Err();
     const std::string figures = Out();
     EXPECT_FALSE(fs::exists(folder_ / (kind + "-whole.safetensors.work")));
