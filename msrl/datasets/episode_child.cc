@@ -22,7 +22,8 @@ template <typename Matrix>
 Matrix ReadMatrix(ByteReader& reader, std::string_view source) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const Index rows = reader.I64In(0, kMost);
-  const Index cols = reader.I64In(0, Matrix::ColsAtCompileTime == 1 ? 1 : kMost);
+  constexpr bool kVector = Matrix::ColsAtCompileTime == 1;
+  const Index cols = reader.I64In(kVector ? 1 : 0, kVector ? 1 : kMost);
   const std::span<const std::byte> values = reader.Blob();
   constexpr std::size_t kItem = sizeof(typename Matrix::Scalar);
   if (values.size() % kItem != 0 || static_cast<Index>(values.size() / kItem) != rows * cols) {
