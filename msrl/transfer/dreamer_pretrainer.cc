@@ -35,7 +35,7 @@ struct Lesson : WorldPass {
     label = graph.Input(1, config.sequences * config.sequence_length);
     const Node value = Apply(graph, features, student.critic, ParameterUse::kTrained);
     const Node value_loss = graph.Mean(graph.TwoHotCrossEntropy(value, label, model.bins()));
-    loss = graph.Add(WorldModel::Loss(graph, *this, config),
+    loss = graph.Add(WorldModel::Loss(graph, *this, config, config.reconstruction_weight),
                      graph.Scale(value_loss, static_cast<float>(config.value_weight)));
     graph.Finish();
   }

@@ -28,6 +28,8 @@ struct DreamerPretrainConfig : WorldShape, WorldWeights {
   int updates = 30'000;
   int sequences = 16;
   int sequence_length = 32;
+  // slots are small numbers: at 1 the model spends its nats on other things (docs/transfer.md)
+  double reconstruction_weight = 100.0;
   double value_weight = 0.3;
   double learning_rate = 5e-4;
   int warm_up = 200;
@@ -41,6 +43,8 @@ struct DreamerPretrainConfig : WorldShape, WorldWeights {
     visit("sequences", sequences, "sequences per gradient step", Between(1, 65'536));
     visit("sequence_length", sequence_length, "states of each", Between(2, 4096));
     WorldWeights::Fields(visit);
+    visit("reconstruction_weight", reconstruction_weight, "weight of the error of slots",
+          Positive());
     visit("value_weight", value_weight, "weight of the critic's loss on the labels", NotNegative());
     visit("learning_rate", learning_rate, "LaProp step size", Positive());
     visit("warm_up", warm_up, "updates until the step size is reached", Positive());

@@ -162,6 +162,26 @@ TEST_F(DreamerPretrainerTest, LearnsWhatComes) {
   EXPECT_GT(after.at("kl"), 0.1);
 }
 
+// Slots five steps ahead are told better than by "nothing changes"; weighed like everything else
+// they would not be.
+TEST_F(DreamerPretrainerTest, FiveStepsAheadItBeatsNothingChanges) {
+  train_ = Episodes(Split::kTrain, 2000);
+  held_out_ = Episodes(Split::kHeldOut, 400);
+  DreamerPretrainConfig config = Small();
+  config.deter = config.units = 64;
+  config.blocks = 4;
+  config.stoch = config.classes = 8;
+  config.hidden = 32;
+  config.updates = 10'000;
+  config.sequences = 8;
+  config.sequence_length = 16;
+  config.learning_rate = 2e-3;
+  config.warm_up = 50;
+  EXPECT_LT(Train(config).figures.at("open_loop_x"), 1.0);
+  config.reconstruction_weight = 1.0;
+  EXPECT_GT(Train(config).figures.at("open_loop_x"), 1.0);
+}
+
 TEST_F(DreamerPretrainerTest, BlocksThatDoNotFitAreAUserError) {
   DreamerPretrainConfig config = Small();
   config.blocks = 3;

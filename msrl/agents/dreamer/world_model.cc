@@ -139,11 +139,14 @@ void WorldModel::AddPass(StaticGraph& g, int sequences, int length, double gamma
   pass.representation_loss = loss(Divergence(g, q, g.StopGradient(p)));
 }
 
-Node WorldModel::Loss(StaticGraph& g, const WorldPass& pass, const WorldWeights& weights) {
+Node WorldModel::Loss(StaticGraph& g, const WorldPass& pass, const WorldWeights& weights,
+                      double reconstruction_weight) {
   const auto part = [&](Node loss, double weight) {
     return g.Scale(loss, static_cast<float>(weight));
   };
-  const Node seen = g.Add(g.Add(pass.reconstruction_loss, pass.reward_loss), pass.continue_loss);
+  const Node seen =
+      g.Add(g.Add(part(pass.reconstruction_loss, reconstruction_weight), pass.reward_loss),
+            pass.continue_loss);
   return g.Add(g.Add(seen, part(pass.dynamics_loss, weights.dynamics_weight)),
                part(pass.representation_loss, weights.representation_weight));
 }

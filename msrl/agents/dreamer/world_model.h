@@ -84,7 +84,8 @@ class WorldModel {
   // All of a pass of `length` records of `sequences` stretches.
   void AddPass(StaticGraph& g, int sequences, int length, double gamma, double free_nats,
                WorldPass& pass) const;
-  static Node Loss(StaticGraph& g, const WorldPass& pass, const WorldWeights& weights);
+  static Node Loss(StaticGraph& g, const WorldPass& pass, const WorldWeights& weights,
+                   double reconstruction_weight = 1.0);
 
   const TwoHotBins& bins() const { return bins_; }
 
