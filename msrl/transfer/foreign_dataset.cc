@@ -73,13 +73,15 @@ Eigen::MatrixXf ReadActions(const H5Reader& reader, const std::string& path, con
   }
   Eigen::MatrixXf actions = ReadRows(reader, path);
   if (!map.action_low.empty()) {
-    if (std::ssize(map.action_low) != actions.rows()) {
+    const bool one_for_all = map.action_low.size() == 1;
+    if (!one_for_all && std::ssize(map.action_low) != actions.rows()) {
       reader.Fail(path,
                   StrCat("has ", actions.rows(), " numbers, action_low ", map.action_low.size()));
     }
     for (Index i = 0; i < actions.rows(); ++i) {
-      const auto low = static_cast<float>(map.action_low[static_cast<std::size_t>(i)]);
-      const auto high = static_cast<float>(map.action_high[static_cast<std::size_t>(i)]);
+      const std::size_t bound = one_for_all ? 0 : static_cast<std::size_t>(i);
+      const auto low = static_cast<float>(map.action_low[bound]);
+      const auto high = static_cast<float>(map.action_high[bound]);
       actions.row(i) = 2.0F * (actions.row(i).array() - low) / (high - low) - 1.0F;
     }
   }

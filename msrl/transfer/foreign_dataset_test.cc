@@ -94,7 +94,7 @@ struct Flat {
     internal::H5Writer writer;
     writer.Floats("observations", observations, {5, 1});
     if (with_next) writer.Floats("next_observations", next, {5, 1});
-    writer.Floats("actions", actions, {5, 1});
+    writer.Floats("actions", actions, {5, actions.size() / 5});
     writer.Floats("rewards", rewards, {5});
     writer.Bools("terminals", terminals, {5});
     writer.Bools("timeouts", timeouts, {5});
@@ -116,6 +116,17 @@ TEST(ForeignDataset, FlatListsAreCutIntoEpisodes) {
   EXPECT_EQ(file.episodes[1].observations, (Eigen::MatrixXf(1, 3) << 10, 11, 12).finished());
   EXPECT_FALSE(file.episodes[1].terminated);
   EXPECT_TRUE(file.episodes[1].truncated);
+}
+
+TEST(ForeignDataset, OnePairOfBoundsIsForEveryAction) {
+  Flat flat;
+  flat.actions = {-2, 2, 0, 1, 2, 0, 1, -1, -1, -2};
+  const Eigen::MatrixXf expected = (Eigen::MatrixXf(2, 3) << -1, 0, 1, 1, 0.5, 0).finished();
+  EXPECT_EQ(flat.Parse().episodes[0].actions, expected);
+  EXPECT_EQ(flat.Parse("env='a'\naction_low=[-2,-2]\naction_high=[2,2]\n[geometry]\n")
+                .episodes[0]
+                .actions,
+            expected);
 }
 
 TEST(ForeignDataset, WithoutNextObservationsTheLastStepIsLeftOut) {
