@@ -74,6 +74,10 @@ Msrl::Msrl(const EnvSpec& spec, const MsrlSettings& settings, std::unique_ptr<Cr
     model_.emplace(sight_.planned_spec(), settings.model, lift, features, gamma, seed,
                    sight == SightKind::kReading);
   }
+  if (settings.source == SourceRole::kDistance && !model_) {
+    throw UserError(StrCat("source=distance: plan=", EnumName(settings.plan),
+                           " has no model at the end of whose plans it could stand"));
+  }
   if (settings.distil > 0.0) {
     if (!model_) {
       throw UserError(StrCat("distil: plan=", EnumName(settings.plan),
