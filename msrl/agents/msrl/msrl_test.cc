@@ -357,9 +357,11 @@ TEST(Msrl, BranchesThatDoNotFitAreRefused) {
   EXPECT_NE(refusal({"matrix=false", "plan=off"}, SourceBranch())
                 .find("without the matrix there is no branch"),
             std::string::npos);
-  EXPECT_NE(refusal({"plan=model", "source=distance"}, SourceBranch()).find("takes nothing over"),
+  EXPECT_NE(refusal({"source=distance"}, SourceBranch()).find("takes nothing over"),
             std::string::npos);
-  EXPECT_EQ(UserErrorText([] { Make("msrl", kEnv, {"source=distance"}); }),
+  EXPECT_EQ(UserErrorText([] {
+              Make("msrl", kEnv, {"plan=library", "source=distance"});
+            }),
             "source=distance: plan=library has no model at the end of whose plans it could stand");
   EXPECT_NE(UserErrorText([] { Make("msrl", kEnv, {"matrix=false"}); }).find("needs matrix=true"),
             std::string::npos);
