@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fills the tables of FOLDER/README.md from what `msrl report --csv` wrote: results/page.py FOLDER [MORE ...]
+"""Fills the tables of FOLDER/README.md from what `msrl report --csv` wrote: results/page.py FOLDER [MORE:TASK,TASK ...]
 
 The page marks where each stands:
   <!-- scores -->               mean return of a run's evaluations, by method and task
   <!-- success -->              success in the last evaluation
   <!-- gains: A>B C>D ... -->   how far method A is ahead of B, by task
-and each ends with <!-- end -->. Runs and gains of the folders MORE join those of FOLDER."""
+and each ends with <!-- end -->. Runs and gains of these tasks of the folders MORE join those of FOLDER."""
 import collections
 import csv
 import math
@@ -15,13 +15,14 @@ import sys
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)
-folders = [pathlib.Path(argument) for argument in sys.argv[1:]]
+folders = [pathlib.Path(argument.partition(":")[0]) for argument in sys.argv[1:]]
+wanted = [set(filter(None, argument.partition(":")[2].split(","))) for argument in sys.argv[1:]]
 
 
 def rows(name):
-    for folder in folders:
+    for folder, tasks in zip(folders, wanted):
         with open(folder / name, newline="") as file:
-            yield from csv.DictReader(file)
+            yield from (row for row in csv.DictReader(file) if not tasks or row["env"] in tasks)
 
 
 def number(value, sign=""):
