@@ -283,7 +283,9 @@ TEST(PlanTest, ASweepMayGrowButNotChange) {
     try {
       RequireGrown(plan, Plan(With(kGood, from, to)), "here");
     } catch (const UserError& error) {
-      EXPECT_EQ(std::string(error.what()).find("here holds another sweep: "), 0U) << error.what();
+      const std::string said = error.what();
+      EXPECT_EQ(said.find("here holds another sweep: "), 0U) << said;
+      EXPECT_NE(said.find("put it back"), std::string::npos) << said;
       return false;
     }
     return true;
