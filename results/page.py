@@ -76,6 +76,7 @@ def gains(pairs):
                 text = f"**{text}**"
         return f"{text} {row['wins']}/{row['pairs']}"
 
+    tasks = [task for task in tasks if any(cell(task, pair) for pair in pairs)]
     return table(["", *(f"`{a}` − `{b}`" for a, b in pairs)],
                  [[f"`{task}`" if task != "all" else "all", *(cell(task, pair) for pair in pairs)] for task in tasks])
 
