@@ -462,9 +462,10 @@ SweepPlan PlanFromJson(std::string_view text, std::string_view source) {
 
 void RequireGrown(const SweepPlan& old, const SweepPlan& grown, std::string_view directory) {
   const auto fail = [directory](const std::string& what) {
-    throw UserError(StrCat(directory, " holds another sweep: ", what,
-                           "; a sweep can gain what it lacks, not lose or change what it has: put it "
-                           "back, or choose another --out"));
+    throw UserError(
+        StrCat(directory, " holds another sweep: ", what,
+               "; a sweep can gain what it lacks, not lose or change what it has: put it "
+               "back, or choose another --out"));
   };
   if (old.name != grown.name) {
     fail(StrCat("it is called '", old.name, "' there, '", grown.name, "' in the file"));
