@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 Segment = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 COMMAND = shutil.which("msrl") or "msrl"
+
+# A shell starts its background commands with an ignored Ctrl-C, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def random_segment(rng: np.random.Generator, steps: int, d: int = 3, q: int = 2) -> Segment:
