@@ -1,6 +1,6 @@
 """Self-transfer: every method against itself with random weights. tables.py RUNS OUT
 
-Writes OUT/evaluations.csv and OUT/table.md, and prints the table. A run counts by the mean of its evaluations after step 0; differences are paired by seed. Seeds that a control lacks are left out."""
+Writes OUT/evaluations.csv, OUT/table.md and, of what was pretrained, OUT/figures.md, and prints the tables. A run counts by the mean of its evaluations after step 0; differences are paired by seed. Seeds that a control lacks are left out."""
 import json
 import math
 import pathlib
@@ -61,3 +61,19 @@ for env, method in sorted(curves):
         last(env, method, "transfer/fit", seeds), last(env, control, "transfer/fit", seeds)))
 (out / "table.md").write_text("\n".join(table) + "\n")
 print("\n".join(table))
+
+# What each method's pretraining measured on the same held-out episodes.
+figures, of = {}, {}
+for record in sorted((runs / "source").glob("*.json")):
+    described = json.loads(record.read_text())
+    if described.get("config", {}).get("control") != "none":
+        continue
+    of[described["kind"]] = described["config"]["updates"]
+    for key, value in described["rows"][0].items():
+        if isinstance(value, float) and not key.endswith("_std"):
+            figures.setdefault(key, {})[described["kind"]] = value
+kinds = sorted(of)
+lines = ["| | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|", "| updates | " + " | ".join(str(of[kind]) for kind in kinds) + " |"]
+lines += ["| `%s` | %s |" % (key, " | ".join("%.3f" % row[kind] if kind in row else "–" for kind in kinds)) for key, row in figures.items()]
+(out / "figures.md").write_text("\n".join(lines) + "\n")
+print("\n" + "\n".join(lines))
