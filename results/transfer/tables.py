@@ -46,8 +46,8 @@ def last(env, method, key, seeds):
     return "%.2f" % statistics.mean(values[seed] for seed in seeds) if all(seed in values for seed in seeds) else "–"
 
 
-table = ["| target | method | seeds | mean return | random weights | difference (95 %) | seeds ahead | κ | R² of its fit | of random weights |",
-         "|---|---|---|---|---|---|---|---|---|---|"]
+table = ["| target | method | seeds | mean return | random weights | difference (95 %) | seeds ahead | − SAC | ahead of it | κ | R² of its fit | of random weights |",
+         "|---|---|---|---|---|---|---|---|---|---|---|---|"]
 for env, method in sorted(curves):
     control = method + "-random"
     if (env, control) not in curves:
@@ -55,9 +55,12 @@ for env, method in sorted(curves):
     own, other = curves[env, method], curves[env, control]
     seeds = sorted(own.keys() & other.keys())
     gains = [mean(own[seed]) - mean(other[seed]) for seed in seeds]
-    table.append("| `%s` | `%s` | %s | %.2f | %.2f | %s | %d of %d | %s | %s | %s |" % (
+    sac = curves.get((env, "sac"), {})
+    over_sac = [mean(own[seed]) - mean(sac[seed]) for seed in seeds if seed in sac]
+    table.append("| `%s` | `%s` | %s | %.2f | %.2f | %s | %d of %d | %s | %d of %d | %s | %s | %s |" % (
         env, method, len(seeds), statistics.mean(mean(own[seed]) for seed in seeds), statistics.mean(mean(other[seed]) for seed in seeds),
-        spread(gains), sum(gain > 0 for gain in gains), len(seeds), last(env, method, "transfer/kappa", seeds),
+        spread(gains), sum(gain > 0 for gain in gains), len(seeds),
+        spread(over_sac) if over_sac else "–", sum(gain > 0 for gain in over_sac), len(over_sac), last(env, method, "transfer/kappa", seeds),
         last(env, method, "transfer/fit", seeds), last(env, control, "transfer/fit", seeds)))
 (out / "table.md").write_text("\n".join(table) + "\n")
 print("\n".join(table))
