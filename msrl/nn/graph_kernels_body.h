@@ -1,4 +1,4 @@
-// The graph's kernels, written once in terms of Vec; see kernels_body.h.
+// The graph's kernels, written once in terms of Vec and Wide; see kernels_body.h.
 #ifndef MSRL_NN_GRAPH_KERNELS_BODY_H_
 #define MSRL_NN_GRAPH_KERNELS_BODY_H_
 
@@ -20,9 +20,9 @@ inline void Flatten(Views&... views) {
 
 inline float First(Vec v) { return v[0]; }
 
-inline Vec Softplus(Vec x) { return Max(x, Vec{}) + Log(1.0F + Exp(-Abs(x))); }
-inline Vec Sign(Vec x) {
-  return Select(x > 0.0F, Splat(1.0F), Select(x < 0.0F, Splat(-1.0F), Vec{}));
+inline Wide Softplus(Wide x) { return Max(x, Wide{}) + Log(1.0F + Exp(-Abs(x))); }
+inline Wide Sign(Wide x) {
+  return Select(x > 0.0F, WideSplat(1.0F), Select(x < 0.0F, WideSplat(-1.0F), Wide{}));
 }
 
 // ---- one operand ----
@@ -36,41 +36,41 @@ inline void MapMatrix(ConstMatrixView x, MatrixView y, const F& f) {
 }
 
 void UnaryForward(UnaryFunction u, ConstMatrixView x, MatrixView y) {
-  const Vec first = Splat(u.first);
-  const Vec second = Splat(u.second);
+  const Wide first = WideSplat(u.first);
+  const Wide second = WideSplat(u.second);
   switch (u.kind) {
     case Unary::kAffine:
-      return MapMatrix(x, y, [=](Vec v) { return Fma(first, v, second); });
+      return MapMatrix(x, y, [=](Wide v) { return Fma(first, v, second); });
     case Unary::kClamp:
-      return MapMatrix(x, y, [=](Vec v) { return Min(Max(v, first), second); });
+      return MapMatrix(x, y, [=](Wide v) { return Min(Max(v, first), second); });
     case Unary::kRelu:
-      return MapMatrix(x, y, [](Vec v) { return Max(v, Vec{}); });
+      return MapMatrix(x, y, [](Wide v) { return Max(v, Wide{}); });
     case Unary::kTanh:
-      return MapMatrix(x, y, [](Vec v) { return Tanh(v); });
+      return MapMatrix(x, y, [](Wide v) { return Tanh(v); });
     case Unary::kSigmoid:
-      return MapMatrix(x, y, [](Vec v) { return Sigmoid(v); });
+      return MapMatrix(x, y, [](Wide v) { return Sigmoid(v); });
     case Unary::kSilu:
-      return MapMatrix(x, y, [](Vec v) { return v * Sigmoid(v); });
+      return MapMatrix(x, y, [](Wide v) { return v * Sigmoid(v); });
     case Unary::kElu:
-      return MapMatrix(x, y, [](Vec v) { return Select(v > 0.0F, v, Exp(v) - 1.0F); });
+      return MapMatrix(x, y, [](Wide v) { return Select(v > 0.0F, v, Exp(v) - 1.0F); });
     case Unary::kMish:
-      return MapMatrix(x, y, [](Vec v) { return Mish(v); });
+      return MapMatrix(x, y, [](Wide v) { return Mish(v); });
     case Unary::kSoftplus:
-      return MapMatrix(x, y, [](Vec v) { return Softplus(v); });
+      return MapMatrix(x, y, [](Wide v) { return Softplus(v); });
     case Unary::kExp:
-      return MapMatrix(x, y, [](Vec v) { return Exp(v); });
+      return MapMatrix(x, y, [](Wide v) { return Exp(v); });
     case Unary::kLog:
-      return MapMatrix(x, y, [](Vec v) { return Log(v); });
+      return MapMatrix(x, y, [](Wide v) { return Log(v); });
     case Unary::kSquare:
-      return MapMatrix(x, y, [](Vec v) { return v * v; });
+      return MapMatrix(x, y, [](Wide v) { return v * v; });
     case Unary::kSqrt:
-      return MapMatrix(x, y, [](Vec v) { return Sqrt(v); });
+      return MapMatrix(x, y, [](Wide v) { return Sqrt(v); });
     case Unary::kAbs:
-      return MapMatrix(x, y, [](Vec v) { return Abs(v); });
+      return MapMatrix(x, y, [](Wide v) { return Abs(v); });
     case Unary::kSymlog:
-      return MapMatrix(x, y, [](Vec v) { return Sign(v) * Log(1.0F + Abs(v)); });
+      return MapMatrix(x, y, [](Wide v) { return Sign(v) * Log(1.0F + Abs(v)); });
     case Unary::kSymexp:
-      return MapMatrix(x, y, [](Vec v) { return Sign(v) * (Exp(Abs(v)) - 1.0F); });
+      return MapMatrix(x, y, [](Wide v) { return Sign(v) * (Exp(Abs(v)) - 1.0F); });
   }
 }
 
@@ -83,61 +83,57 @@ inline void BackMatrix(ConstMatrixView from, ConstMatrixView d_y, MatrixView d_x
     const float* const p = from.Column(c);
     const float* const d = d_y.Column(c);
     float* const out = d_x.Column(c);
-    int i = 0;
-    for (; i + kLanes <= d_x.rows; i += kLanes) {
-      const Vec value = f(Load(p + i), Load(d + i));
-      Store(out + i, add ? Load(out + i) + value : value);
-    }
-    for (; i < d_x.rows; ++i) {
-      const float value = First(f(Splat(p[i]), Splat(d[i])));
-      out[i] = add ? out[i] + value : value;
-    }
+    ForParts(static_cast<std::size_t>(d_x.rows), [=](std::size_t k, int count) {
+      const Wide value = f(LoadPart(p + k, count), LoadPart(d + k, count));
+      StorePart(out + k, add ? LoadPart(out + k, count) + value : value, count);
+    });
   }
 }
 
 void UnaryBackward(UnaryFunction u, ConstMatrixView x, ConstMatrixView y, ConstMatrixView d_y,
                    MatrixView d_x, bool add) {
-  const Vec first = Splat(u.first);
-  const Vec second = Splat(u.second);
+  const Wide first = WideSplat(u.first);
+  const Wide second = WideSplat(u.second);
   switch (u.kind) {
     case Unary::kAffine:
-      return BackMatrix(d_y, d_y, d_x, add, [=](Vec, Vec g) { return first * g; });
+      return BackMatrix(d_y, d_y, d_x, add, [=](Wide, Wide g) { return first * g; });
     case Unary::kClamp:
-      return BackMatrix(x, d_y, d_x, add, [=](Vec v, Vec g) {
-        return Select((v >= first) & (v <= second), g, Vec{});
+      return BackMatrix(x, d_y, d_x, add, [=](Wide v, Wide g) {
+        return Select((v >= first) & (v <= second), g, Wide{});
       });
     case Unary::kRelu:
-      return BackMatrix(y, d_y, d_x, add, [](Vec h, Vec g) { return Select(h > 0.0F, g, Vec{}); });
+      return BackMatrix(y, d_y, d_x, add,
+                        [](Wide h, Wide g) { return Select(h > 0.0F, g, Wide{}); });
     case Unary::kTanh:
-      return BackMatrix(y, d_y, d_x, add, [](Vec h, Vec g) { return g * (1.0F - h * h); });
+      return BackMatrix(y, d_y, d_x, add, [](Wide h, Wide g) { return g * (1.0F - h * h); });
     case Unary::kSigmoid:
-      return BackMatrix(y, d_y, d_x, add, [](Vec h, Vec g) { return g * h * (1.0F - h); });
+      return BackMatrix(y, d_y, d_x, add, [](Wide h, Wide g) { return g * h * (1.0F - h); });
     case Unary::kSilu:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) {
-        const Vec s = Sigmoid(v);
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) {
+        const Wide s = Sigmoid(v);
         return g * s * (1.0F + v * (1.0F - s));
       });
     case Unary::kElu:
       return BackMatrix(y, d_y, d_x, add,
-                        [](Vec h, Vec g) { return Select(h > 0.0F, g, g * (h + 1.0F)); });
+                        [](Wide h, Wide g) { return Select(h > 0.0F, g, g * (h + 1.0F)); });
     case Unary::kMish:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g * MishSlope(v); });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return g * MishSlope(v); });
     case Unary::kSoftplus:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g * Sigmoid(v); });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return g * Sigmoid(v); });
     case Unary::kExp:
-      return BackMatrix(y, d_y, d_x, add, [](Vec h, Vec g) { return g * h; });
+      return BackMatrix(y, d_y, d_x, add, [](Wide h, Wide g) { return g * h; });
     case Unary::kLog:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g / v; });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return g / v; });
     case Unary::kSquare:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return 2.0F * v * g; });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return 2.0F * v * g; });
     case Unary::kSqrt:
-      return BackMatrix(y, d_y, d_x, add, [](Vec h, Vec g) { return g / (h + h); });
+      return BackMatrix(y, d_y, d_x, add, [](Wide h, Wide g) { return g / (h + h); });
     case Unary::kAbs:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return Sign(v) * g; });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return Sign(v) * g; });
     case Unary::kSymlog:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g / (1.0F + Abs(v)); });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return g / (1.0F + Abs(v)); });
     case Unary::kSymexp:
-      return BackMatrix(x, d_y, d_x, add, [](Vec v, Vec g) { return g * Exp(Abs(v)); });
+      return BackMatrix(x, d_y, d_x, add, [](Wide v, Wide g) { return g * Exp(Abs(v)); });
   }
 }
 
@@ -307,21 +303,20 @@ inline float MaxOf(const float* x, int n) {
 
 // y = softmax(scale * x) or its logarithm, over n values.
 inline void SoftmaxColumn(const float* x, float* y, int n, float scale, bool log) {
-  const Vec most = Splat(MaxOf(x, n));
-  const Vec factor = Splat(scale);
-  const auto exponent = [=](Vec v) { return (v - most) * factor; };
+  const float most = MaxOf(x, n);
+  const auto exponent = [=](auto v) { return (v - most) * scale; };
   const auto size = static_cast<std::size_t>(n);
   if (log) {
     const float total = SumOver(
         n, [=](int i) { return Exp(exponent(Load(x + i))); },
         [=](int i) { return First(Exp(exponent(Splat(x[i])))); });
-    const Vec shift = Log(Splat(total));
-    Map(x, y, size, [=](Vec v) { return exponent(v) - shift; });
+    const float shift = First(Log(Splat(total)));
+    Map(x, y, size, [=](Wide v) { return exponent(v) - shift; });
     return;
   }
-  Map(x, y, size, [=](Vec v) { return Exp(exponent(v)); });
-  const Vec inverse = Splat(1.0F / SumOf(y, n));
-  Map(y, y, size, [=](Vec v) { return v * inverse; });
+  Map(x, y, size, [=](Wide v) { return Exp(exponent(v)); });
+  const float inverse = 1.0F / SumOf(y, n);
+  Map(y, y, size, [=](Wide v) { return v * inverse; });
 }
 
 void Softmax(ConstMatrixView x, int group, bool log, MatrixView y) {
@@ -340,11 +335,11 @@ void SoftmaxBackward(ConstMatrixView y, int group, bool log, ConstMatrixView d_y
       const ConstMatrixView d(d_y.Column(c) + i, group, 1, group);
       const MatrixView out{d_x.Column(c) + i, group, 1, group};
       if (log) {
-        const Vec total = Splat(SumOf(d.data, group));
-        BackMatrix(p, d, out, add, [=](Vec l, Vec g) { return g - Exp(l) * total; });
+        const float total = SumOf(d.data, group);
+        BackMatrix(p, d, out, add, [=](Wide l, Wide g) { return g - Exp(l) * total; });
       } else {
-        const Vec total = Splat(Dot(p.data, d.data, group));
-        BackMatrix(p, d, out, add, [=](Vec v, Vec g) { return v * (g - total); });
+        const float total = Dot(p.data, d.data, group);
+        BackMatrix(p, d, out, add, [=](Wide v, Wide g) { return v * (g - total); });
       }
     }
   }
@@ -394,16 +389,16 @@ void SoftmaxMeanBack(ConstMatrixView x, int group, const float* points, ConstMat
                      ConstMatrixView mean, ConstMatrixView d, MatrixView d_x, bool add) {
   for (int c = 0; c < x.columns; ++c) {
     for (int i = 0; i * group < x.rows; ++i) {
-      const Vec shift = Splat(log_sum.Column(c)[i]);
-      const Vec factor = Splat(d.Column(c)[i]);
+      const float shift = log_sum.Column(c)[i];
+      const float factor = d.Column(c)[i];
       const ConstMatrixView from(x.Column(c) + i * group, group, 1, group);
       const MatrixView out{d_x.Column(c) + i * group, group, 1, group};
       if (points == nullptr) {
-        BackMatrix(from, from, out, add, [=](Vec v, Vec) { return factor * Exp(v - shift); });
+        BackMatrix(from, from, out, add, [=](Wide v, Wide) { return factor * Exp(v - shift); });
       } else {
-        const Vec centre = Splat(mean.Column(c)[i]);
+        const float centre = mean.Column(c)[i];
         BackMatrix(from, {points, group, 1, group}, out, add,
-                   [=](Vec v, Vec b) { return factor * Exp(v - shift) * (b - centre); });
+                   [=](Wide v, Wide b) { return factor * Exp(v - shift) * (b - centre); });
       }
     }
   }
@@ -494,25 +489,17 @@ void NormaliseBack(bool centre, ConstMatrixView x, const float* scale, const flo
 
 // ---- gated recurrent unit ----
 
-// f(i, count): the rows i, ..., i + count - 1, count at most kLanes.
-template <typename F>
-inline void ForParts(int n, const F& f) {
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) f(i, kLanes);
-  if (i < n) f(i, n - i);
-}
-
 void GruForward(const GruArgs& g) {
-  const int n = g.h.rows;
+  const auto n = static_cast<std::size_t>(g.h.rows);
   for (int c = 0; c < g.h.columns; ++c) {
     const float* const x = g.x.Column(c);
     const float* const h = g.h.Column(c);
     float* const s = g.saved.Column(c);
     float* const next = g.next.Column(c);
-    ForParts(n, [=](int i, int count) {
-      const Vec r = Sigmoid(LoadPart(x + i, count) + LoadPart(s + i, count));
-      const Vec z = Sigmoid(LoadPart(x + n + i, count) + LoadPart(s + n + i, count));
-      const Vec m = Tanh(Fma(r, LoadPart(s + 2 * n + i, count), LoadPart(x + 2 * n + i, count)));
+    ForParts(n, [=](std::size_t i, int count) {
+      const Wide r = Sigmoid(LoadPart(x + i, count) + LoadPart(s + i, count));
+      const Wide z = Sigmoid(LoadPart(x + n + i, count) + LoadPart(s + n + i, count));
+      const Wide m = Tanh(Fma(r, LoadPart(s + 2 * n + i, count), LoadPart(x + 2 * n + i, count)));
       StorePart(s + i, r, count);
       StorePart(s + n + i, z, count);
       StorePart(s + 3 * n + i, m, count);
@@ -522,7 +509,7 @@ void GruForward(const GruArgs& g) {
 }
 
 void GruBackward(const GruArgs& g) {
-  const int n = g.h.rows;
+  const auto n = static_cast<std::size_t>(g.h.rows);
   for (int c = 0; c < g.h.columns; ++c) {
     const float* const h = g.h.Column(c);
     const float* const s = g.saved.Column(c);
@@ -530,18 +517,18 @@ void GruBackward(const GruArgs& g) {
     float* const d_u = g.d_u.Column(c);
     float* const d_x = g.d_x.data == nullptr ? nullptr : g.d_x.Column(c);
     float* const d_h = g.d_h.data == nullptr ? nullptr : g.d_h.Column(c);
-    const auto put = [](float* p, Vec v, int count, bool add) {
+    const auto put = [](float* p, Wide v, int count, bool add) {
       StorePart(p, add ? LoadPart(p, count) + v : v, count);
     };
-    ForParts(n, [=, &g](int i, int count) {
-      const Vec r = LoadPart(s + i, count);
-      const Vec z = LoadPart(s + n + i, count);
-      const Vec u = LoadPart(s + 2 * n + i, count);
-      const Vec m = LoadPart(s + 3 * n + i, count);
-      const Vec d = LoadPart(d_next + i, count);
-      const Vec d_m = d * (1.0F - z) * (1.0F - m * m);
-      const Vec d_z = d * (LoadPart(h + i, count) - m) * z * (1.0F - z);
-      const Vec d_r = d_m * u * r * (1.0F - r);
+    ForParts(n, [=, &g](std::size_t i, int count) {
+      const Wide r = LoadPart(s + i, count);
+      const Wide z = LoadPart(s + n + i, count);
+      const Wide u = LoadPart(s + 2 * n + i, count);
+      const Wide m = LoadPart(s + 3 * n + i, count);
+      const Wide d = LoadPart(d_next + i, count);
+      const Wide d_m = d * (1.0F - z) * (1.0F - m * m);
+      const Wide d_z = d * (LoadPart(h + i, count) - m) * z * (1.0F - z);
+      const Wide d_r = d_m * u * r * (1.0F - r);
       StorePart(d_u + i, d_r, count);
       StorePart(d_u + n + i, d_z, count);
       StorePart(d_u + 2 * n + i, d_m * r, count);
@@ -604,7 +591,7 @@ void Attention(const AttentionArgs& a) {
 }
 
 void AttentionBackward(const AttentionArgs& a) {
-  const Vec scale = Splat(InverseRoot(a.width));
+  const float scale = InverseRoot(a.width);
   const float* weights = a.weights;
   for (int sample = 0; sample < a.batch; ++sample) {
     for (int head = 0; head < a.heads; ++head, weights += static_cast<Stride>(a.keys) * a.queries) {
@@ -640,9 +627,9 @@ void AttentionBackward(const AttentionArgs& a) {
       for (int t = 0; t < a.queries; ++t) {
         float* const d = a.scratch + static_cast<Stride>(t) * a.keys;
         const float* const p = weights + static_cast<Stride>(t) * a.keys;
-        const Vec total = Splat(Dot(p, d, a.keys));
+        const float total = Dot(p, d, a.keys);
         Update(p, d, static_cast<std::size_t>(a.keys),
-               [=](Vec v, Vec g) { return v * (g - total) * scale; });
+               [=](Wide v, Wide g) { return v * (g - total) * scale; });
       }
       if (a.d_q.data != nullptr) {
         GemmArgs d_q;
@@ -702,12 +689,11 @@ void Reduce(ConstMatrixView x, float scale, MatrixView y) {
   }
   // rows x 1
   const auto size = static_cast<std::size_t>(y.rows);
-  Map(x.data, y.data, size, [](Vec v) { return v; });
+  Map(x.data, y.data, size, [](Wide v) { return v; });
   for (int c = 1; c < x.columns; ++c) {
-    Update(x.Column(c), y.data, size, [](Vec v, Vec sum) { return sum + v; });
+    Update(x.Column(c), y.data, size, [](Wide v, Wide sum) { return sum + v; });
   }
-  const Vec factor = Splat(scale);
-  Map(y.data, y.data, size, [=](Vec v) { return v * factor; });
+  Map(y.data, y.data, size, [=](Wide v) { return v * scale; });
 }
 
 void Expand(ConstMatrixView x, float scale, MatrixView y, bool add) {

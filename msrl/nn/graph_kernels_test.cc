@@ -1,4 +1,4 @@
-// The two versions of the kernels agree.
+// The versions of the kernels agree, those of AVX2 and AVX-512 in every bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,12 +17,12 @@ namespace {
 using testing::RandomMatrix;
 using testing::Tol;
 
-TEST(GraphKernelsTest, BothKindsAgree) {
+// Runs every kernel of both on the same values; they must differ by less than the tolerance, which
+// is none where it is 0.
+void ExpectAgreement(const internal::GraphKernels& first, const internal::GraphKernels& second,
+                     double tolerance) {
   using internal::ConstMatrixView;
   using internal::MatrixView;
-  if (internal::Avx2Kernels() == nullptr) GTEST_SKIP() << "no AVX2";
-  const internal::GraphKernels& fast = internal::Avx2Kernels()->graph;
-  const internal::GraphKernels& plain = internal::PortableKernels().graph;
   Rng rng(8, "kernels");
   constexpr int kRows = 21;
   constexpr int kColumns = 4;
@@ -37,9 +37,9 @@ TEST(GraphKernelsTest, BothKindsAgree) {
                          const std::string& what) {
     Eigen::MatrixXf one = d;
     Eigen::MatrixXf two = d;
-    run(fast, {one.data(), kRows, kColumns, kRows});
-    run(plain, {two.data(), kRows, kColumns, kRows});
-    EXPECT_LT((one - two).cwiseAbs().maxCoeff(), Tol(2e-5)) << what;
+    run(first, {one.data(), kRows, kColumns, kRows});
+    run(second, {two.data(), kRows, kColumns, kRows});
+    EXPECT_LE((one - two).cwiseAbs().maxCoeff(), tolerance) << what;
     EXPECT_NE(one, d) << what;
   };
   for (int f = 0; f <= static_cast<int>(internal::Unary::kSymexp); ++f) {
@@ -91,6 +91,41 @@ TEST(GraphKernelsTest, BothKindsAgree) {
         },
         "norm backward");
   }
+  // rows between the views' rows: nothing lies together, and nothing else may be written
+  constexpr int kWidth = 5;
+  Eigen::MatrixXf saved = RandomMatrix(4 * kWidth, kColumns, rng);
+  Eigen::MatrixXf d_u(3 * kWidth, kColumns);
+  const auto gru = [&](MatrixView y) {
+    internal::GruArgs args;
+    args.x = {a.data(), 3 * kWidth, kColumns, kRows};
+    args.h = {b.data(), kWidth, kColumns, kRows};
+    args.saved = {saved.data(), 4 * kWidth, kColumns, 4 * kWidth};
+    args.next = {y.data, kWidth, kColumns, kRows};
+    args.d_next = {b.data() + kWidth, kWidth, kColumns, kRows};
+    args.d_x = {y.data + kWidth, 3 * kWidth, kColumns, kRows};
+    args.add_x = true;
+    args.d_u = {d_u.data(), 3 * kWidth, kColumns, 3 * kWidth};
+    return args;
+  };
+  const Eigen::MatrixXf before = saved;
+  agree(
+      [&](const auto& k, MatrixView y) {
+        saved = before;
+        k.gru(gru(y));
+        k.gru_backward(gru(y));
+      },
+      "gru");
+}
+
+TEST(GraphKernelsTest, Avx2AgreesWithThePortable) {
+  if (internal::Avx2Kernels() == nullptr) GTEST_SKIP() << "no AVX2";
+  ExpectAgreement(internal::Avx2Kernels()->graph, internal::PortableKernels().graph, Tol(2e-5));
+}
+
+// So a run may move between processors that have AVX-512 and that do not.
+TEST(GraphKernelsTest, Avx512GivesTheBitsOfAvx2) {
+  if (internal::Avx512Kernels() == nullptr) GTEST_SKIP() << "no AVX-512";
+  ExpectAgreement(internal::Avx512Kernels()->graph, internal::Avx2Kernels()->graph, 0.0);
 }
 
 }  // namespace

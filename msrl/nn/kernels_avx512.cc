@@ -1,6 +1,6 @@
 // The kernels for processors with AVX-512; the build sets the flags for this file only. Products
-// are summed in wider vectors, everything else is that of AVX2: the results are the same, bit for
-// bit.
+// and elementwise functions are in wider vectors, sums across lanes are those of AVX2: the results
+// are the same, bit for bit.
 #include "msrl/nn/graph_kernels_body.h"
 
 namespace msrl::internal {

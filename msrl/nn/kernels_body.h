@@ -1,5 +1,5 @@
-// The kernels, written once in terms of Vec. Each kernel file includes this and so compiles it for
-// its processor; all names are local to the file.
+// The kernels, written once in terms of Vec and Wide. Each kernel file includes this and so
+// compiles it for its processor; all names are local to the file.
 #ifndef MSRL_NN_KERNELS_BODY_H_
 #define MSRL_NN_KERNELS_BODY_H_
 
@@ -92,7 +92,7 @@ void Tile(const TileArgs& t) {
     for (int j = 0; j < kColumns; ++j) {
       const Wide value = WideSplat(b[j * b_col]);
 #pragma GCC unroll 16
-      for (int v = 0; v < kVecs; ++v) sum[j][v] = WideFma(column[v], value, sum[j][v]);
+      for (int v = 0; v < kVecs; ++v) sum[j][v] = Fma(column[v], value, sum[j][v]);
     }
     a += t.a_col;
     b += t.b_row;
@@ -325,69 +325,70 @@ void Gemm(const GemmArgs& g) {
 
 // ---- elementwise ----
 
-inline Vec LoadPart(const float* p, int count) {
-  return count == kLanes ? Load(p) : LoadFirst(p, count);
+inline Wide LoadPart(const float* p, int count) {
+  return count == kWideLanes ? WideLoad(p) : WideLoadFirst(p, count);
 }
-inline void StorePart(float* p, Vec v, int count) {
-  if (count == kLanes) {
-    Store(p, v);
+inline void StorePart(float* p, Wide v, int count) {
+  if (count == kWideLanes) {
+    WideStore(p, v);
   } else {
-    StoreFirst(p, v, count);
+    WideStoreFirst(p, v, count);
   }
 }
 
-// y = f(x) over n values; the rest behind the last full vector goes through a padded one.
+// f(i, count) for all parts of n values: from the i-th on, at most kWideLanes.
+template <typename F>
+inline void ForParts(std::size_t n, const F& f) {
+  std::size_t i = 0;
+  for (; i + kWideLanes <= n; i += kWideLanes) f(i, kWideLanes);
+  if (i < n) f(i, static_cast<int>(n - i));
+}
+
+// y = f(x) over n values
 template <typename F>
 inline void Map(const float* x, float* y, std::size_t n, const F& f) {
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) Store(y + i, f(Load(x + i)));
-  if (i < n) {
-    const int rest = static_cast<int>(n - i);
-    StoreFirst(y + i, f(LoadFirst(x + i, rest)), rest);
-  }
+  ForParts(n,
+           [=](std::size_t i, int count) { StorePart(y + i, f(LoadPart(x + i, count)), count); });
 }
 
 // y = f(x, y)
 template <typename F>
 inline void Update(const float* x, float* y, std::size_t n, const F& f) {
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) Store(y + i, f(Load(x + i), Load(y + i)));
-  if (i < n) {
-    const int rest = static_cast<int>(n - i);
-    StoreFirst(y + i, f(LoadFirst(x + i, rest), LoadFirst(y + i, rest)), rest);
-  }
+  ForParts(n, [=](std::size_t i, int count) {
+    StorePart(y + i, f(LoadPart(x + i, count), LoadPart(y + i, count)), count);
+  });
 }
 
-inline Vec Sigmoid(Vec z) { return 1.0F / (1.0F + Exp(-z)); }
+inline Wide Sigmoid(Wide z) { return 1.0F / (1.0F + Exp(-z)); }
 
 // x tanh(softplus(x)); with e = exp(x), tanh(softplus(x)) = n / (n + 2) for n = e (e + 2).
-inline Vec Mish(Vec x) {
-  const Vec e = Exp(Min(x, Splat(20.0F)));
-  const Vec n = e * (e + 2.0F);
+inline Wide Mish(Wide x) {
+  const Wide e = Exp(Min(x, WideSplat(20.0F)));
+  const Wide n = e * (e + 2.0F);
   return x * n / (n + 2.0F);
 }
-inline Vec MishSlope(Vec x) {
-  const Vec e = Exp(Min(x, Splat(20.0F)));
-  const Vec n = e * (e + 2.0F);
-  const Vec t = n / (n + 2.0F);
+inline Wide MishSlope(Wide x) {
+  const Wide e = Exp(Min(x, WideSplat(20.0F)));
+  const Wide n = e * (e + 2.0F);
+  const Wide t = n / (n + 2.0F);
   return t + x * (1.0F - t * t) * e / (1.0F + e);
 }
 
 void Activate(Activation f, const float* z, float* h, std::size_t n) {
   switch (f) {
     case Activation::kIdentity:
-      if (z != h) Map(z, h, n, [](Vec x) { return x; });
+      if (z != h) Map(z, h, n, [](Wide x) { return x; });
       return;
     case Activation::kRelu:
-      return Map(z, h, n, [](Vec x) { return Max(x, Vec{}); });
+      return Map(z, h, n, [](Wide x) { return Max(x, Wide{}); });
     case Activation::kTanh:
-      return Map(z, h, n, [](Vec x) { return Tanh(x); });
+      return Map(z, h, n, [](Wide x) { return Tanh(x); });
     case Activation::kElu:
-      return Map(z, h, n, [](Vec x) { return Select(x > 0.0F, x, Exp(x) - 1.0F); });
+      return Map(z, h, n, [](Wide x) { return Select(x > 0.0F, x, Exp(x) - 1.0F); });
     case Activation::kSilu:
-      return Map(z, h, n, [](Vec x) { return x * Sigmoid(x); });
+      return Map(z, h, n, [](Wide x) { return x * Sigmoid(x); });
     case Activation::kMish:
-      return Map(z, h, n, [](Vec x) { return Mish(x); });
+      return Map(z, h, n, [](Wide x) { return Mish(x); });
   }
 }
 
@@ -396,34 +397,34 @@ void ActivateBackward(Activation f, const float* x, float* d, std::size_t n) {
     case Activation::kIdentity:
       return;
     case Activation::kRelu:
-      return Update(x, d, n, [](Vec h, Vec g) { return Select(h > 0.0F, g, Vec{}); });
+      return Update(x, d, n, [](Wide h, Wide g) { return Select(h > 0.0F, g, Wide{}); });
     case Activation::kTanh:
-      return Update(x, d, n, [](Vec h, Vec g) { return g * (1.0F - h * h); });
+      return Update(x, d, n, [](Wide h, Wide g) { return g * (1.0F - h * h); });
     case Activation::kElu:
-      return Update(x, d, n, [](Vec h, Vec g) { return Select(h > 0.0F, g, g * (h + 1.0F)); });
+      return Update(x, d, n, [](Wide h, Wide g) { return Select(h > 0.0F, g, g * (h + 1.0F)); });
     case Activation::kSilu:
-      return Update(x, d, n, [](Vec z, Vec g) {
-        const Vec s = Sigmoid(z);
+      return Update(x, d, n, [](Wide z, Wide g) {
+        const Wide s = Sigmoid(z);
         return g * s * (1.0F + z * (1.0F - s));
       });
     case Activation::kMish:
-      return Update(x, d, n, [](Vec z, Vec g) { return g * MishSlope(z); });
+      return Update(x, d, n, [](Wide z, Wide g) { return g * MishSlope(z); });
   }
 }
 
 void ExpAll(const float* x, float* y, std::size_t n) {
-  Map(x, y, n, [](Vec v) { return Exp(v); });
+  Map(x, y, n, [](Wide v) { return Exp(v); });
 }
 void LogAll(const float* x, float* y, std::size_t n) {
-  Map(x, y, n, [](Vec v) { return Log(v); });
+  Map(x, y, n, [](Wide v) { return Log(v); });
 }
 void TanhAll(const float* x, float* y, std::size_t n) {
-  Map(x, y, n, [](Vec v) { return Tanh(v); });
+  Map(x, y, n, [](Wide v) { return Tanh(v); });
 }
 
 void Polyak(float* target, const float* source, float tau, std::size_t n) {
-  const Vec rate = Splat(tau);
-  Update(source, target, n, [rate](Vec s, Vec t) { return Fma(rate, s - t, t); });
+  const Wide rate = WideSplat(tau);
+  Update(source, target, n, [rate](Wide s, Wide t) { return Fma(rate, s - t, t); });
 }
 
 double SumOfSquares(const float* x, std::size_t n) {
@@ -448,68 +449,53 @@ double SumOfSquares(const float* x, std::size_t n) {
   return total;
 }
 
-struct AdamVec {
-  Vec p, m, v;
+struct AdamPart {
+  Wide p, m, v;
 };
 
-inline AdamVec AdamStep(const AdamArgs& a, AdamVec s, Vec g) {
+inline AdamPart AdamStep(const AdamArgs& a, AdamPart s, Wide g) {
   g *= a.gradient_scale;
-  s.m = Fma(Splat(a.one_minus_beta1), g - s.m, s.m);
-  s.v = Fma(Splat(a.one_minus_beta2), Fma(g, g, -s.v), s.v);
-  const Vec root = Fma(Sqrt(s.v), Splat(a.root_scale), Splat(a.epsilon));
-  s.p = Fma(s.p, Splat(a.decay), -(a.step * s.m / root));
+  s.m = Fma(WideSplat(a.one_minus_beta1), g - s.m, s.m);
+  s.v = Fma(WideSplat(a.one_minus_beta2), Fma(g, g, -s.v), s.v);
+  const Wide root = Fma(Sqrt(s.v), WideSplat(a.root_scale), WideSplat(a.epsilon));
+  s.p = Fma(s.p, WideSplat(a.decay), -(a.step * s.m / root));
+  return s;
+}
+
+inline AdamPart LaPropStep(const LaPropArgs& a, AdamPart s, Wide g) {
+  g *= a.gradient_scale;
+  s.v = Fma(WideSplat(a.one_minus_beta2), Fma(g, g, -s.v), s.v);
+  const Wide root = Fma(Sqrt(s.v), WideSplat(a.root_scale), WideSplat(a.epsilon));
+  const Wide u = Select(s.v > 0.0F, g / root, g - g);  // not zero for what is no number
+  s.m = Fma(WideSplat(a.one_minus_beta1), u - s.m, s.m);
+  s.p = Fma(WideSplat(-a.step), s.m, s.p);
+  return s;
+}
+
+// parameter, mean, variance = step(parameter, mean, variance; gradient)
+template <typename Args, typename F>
+inline AdamPart StepPart(const Args& a, std::size_t i, int count, const F& step) {
+  const AdamPart s = step(a,
+                          {LoadPart(a.parameter + i, count), LoadPart(a.mean + i, count),
+                           LoadPart(a.variance + i, count)},
+                          LoadPart(a.gradient + i, count));
+  StorePart(a.parameter + i, s.p, count);
+  StorePart(a.mean + i, s.m, count);
+  StorePart(a.variance + i, s.v, count);
   return s;
 }
 
 void Adam(const AdamArgs& a) {
-  std::size_t i = 0;
-  for (; i + kLanes <= a.n; i += kLanes) {
-    const AdamVec s = AdamStep(a, {Load(a.parameter + i), Load(a.mean + i), Load(a.variance + i)},
-                               Load(a.gradient + i));
-    Store(a.parameter + i, s.p);
-    Store(a.mean + i, s.m);
-    Store(a.variance + i, s.v);
-    if (a.target != nullptr) {
-      const Vec t = Load(a.target + i);
-      Store(a.target + i, Fma(Splat(a.tau), s.p - t, t));
-    }
-  }
-  if (i == a.n) return;
-  const int rest = static_cast<int>(a.n - i);
-  const AdamVec s = AdamStep(a,
-                             {LoadFirst(a.parameter + i, rest), LoadFirst(a.mean + i, rest),
-                              LoadFirst(a.variance + i, rest)},
-                             LoadFirst(a.gradient + i, rest));
-  StoreFirst(a.parameter + i, s.p, rest);
-  StoreFirst(a.mean + i, s.m, rest);
-  StoreFirst(a.variance + i, s.v, rest);
-  if (a.target != nullptr) {
-    const Vec t = LoadFirst(a.target + i, rest);
-    StoreFirst(a.target + i, Fma(Splat(a.tau), s.p - t, t), rest);
-  }
-}
-
-inline AdamVec LaPropStep(const LaPropArgs& a, AdamVec s, Vec g) {
-  g *= a.gradient_scale;
-  s.v = Fma(Splat(a.one_minus_beta2), Fma(g, g, -s.v), s.v);
-  const Vec root = Fma(Sqrt(s.v), Splat(a.root_scale), Splat(a.epsilon));
-  const Vec u = Select(s.v > 0.0F, g / root, g - g);  // not zero for what is no number
-  s.m = Fma(Splat(a.one_minus_beta1), u - s.m, s.m);
-  s.p = Fma(Splat(-a.step), s.m, s.p);
-  return s;
+  ForParts(a.n, [&a](std::size_t i, int count) {
+    const AdamPart s = StepPart(a, i, count, AdamStep);
+    if (a.target == nullptr) return;
+    const Wide t = LoadPart(a.target + i, count);
+    StorePart(a.target + i, Fma(WideSplat(a.tau), s.p - t, t), count);
+  });
 }
 
 void LaProp(const LaPropArgs& a) {
-  for (std::size_t i = 0; i < a.n; i += kLanes) {
-    const int count = a.n - i < kLanes ? static_cast<int>(a.n - i) : kLanes;
-    const AdamVec s = LaPropStep(a,
-                                 {LoadPart(a.parameter + i, count), LoadPart(a.mean + i, count),
-                                  LoadPart(a.variance + i, count)},
-                                 LoadPart(a.gradient + i, count));
-    StorePart(a.parameter + i, s.p, count);
-    StorePart(a.mean + i, s.m, count);
-    StorePart(a.variance + i, s.v, count);
-  }
+  ForParts(a.n, [&a](std::size_t i, int count) { StepPart(a, i, count, LaPropStep); });
 }
 
 // Box-Muller: eight words make the radii, eight the angles.

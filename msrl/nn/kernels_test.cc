@@ -186,11 +186,37 @@ TEST(KernelsTest, Avx512GivesTheBitsOfAvx2) {
   const std::vector<float> x = RandomVector(1003, rng);
   EXPECT_EQ(Avx512Kernels()->sum_of_squares(x.data(), x.size()),
             Avx2Kernels()->sum_of_squares(x.data(), x.size()));
-  for (const Activation f : {Activation::kTanh, Activation::kElu, Activation::kSilu}) {
-    std::vector<float> h[2] = {x, x};
-    Avx2Kernels()->activate(f, x.data(), h[0].data(), x.size());
-    Avx512Kernels()->activate(f, x.data(), h[1].data(), x.size());
-    EXPECT_EQ(h[0], h[1]);
+  // every length of what is left behind full vectors
+  for (std::size_t n = 64; n <= 80; ++n) {
+    const auto same = [&](const auto& run) {
+      std::vector<float> y[2] = {x, x};
+      run(*Avx2Kernels(), y[0].data());
+      run(*Avx512Kernels(), y[1].data());
+      EXPECT_EQ(y[0], y[1]);
+      EXPECT_NE(y[0], x);
+    };
+    for (const Activation f : {Activation::kRelu, Activation::kTanh, Activation::kElu,
+                               Activation::kSilu, Activation::kMish}) {
+      same([&](const Kernels& k, float* y) { k.activate(f, x.data() + 1, y, n); });
+      same([&](const Kernels& k, float* y) { k.activate_backward(f, x.data() + 1, y, n); });
+    }
+    same([&](const Kernels& k, float* y) { k.exp(x.data(), y, n); });
+    same([&](const Kernels& k, float* y) { k.tanh(x.data(), y, n); });
+    same([&](const Kernels& k, float* y) {
+      k.exp(x.data(), y, n);
+      k.log(y, y, n);
+    });
+    same([&](const Kernels& k, float* y) { k.polyak(y, x.data() + 1, 0.1F, n); });
+    same([&](const Kernels& k, float* y) {
+      std::vector<float> mean = x;
+      std::vector<float> variance(x.size(), 0.25F);
+      std::vector<float> target = x;
+      k.adam({n, y, x.data() + 1, mean.data(), variance.data(), target.data(), 0.1F, 1.0F, 0.1F,
+              0.001F, 3e-4F, 1.5F, 1e-8F, 0.999F});
+      k.laprop({n, y, x.data() + 1, mean.data(), variance.data(), 1.0F, 0.1F, 0.001F, 3e-4F, 1.5F,
+                1e-8F});
+      for (std::size_t i = 0; i < n; ++i) y[i] += mean[i] + variance[i] + target[i];
+    });
   }
 }
 

@@ -19,9 +19,15 @@ constexpr int kLanes = 8;
 constexpr int kLanes = 4;
 #endif
 typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef std::int32_t IntVec __attribute__((vector_size(4 * kLanes)));
+// What comparing vectors of type V gives.
+template <typename V>
+using IntOf = decltype(V{} < V{});
+using IntVec = IntOf<Vec>;
 
-inline Vec Splat(float x) { return x - Vec{}; }
+template <typename V = Vec>
+inline V Splat(float x) {
+  return x - V{};
+}
 inline Vec Load(const float* p) {
   Vec v;
   __builtin_memcpy(&v, p, sizeof v);
@@ -47,8 +53,9 @@ inline Vec Fma(Vec a, Vec b, Vec c) {
 #endif
 }
 
-// What matrix products are summed in: wider where the processor can. A lane is an element of the
-// product, so the width changes no bit of it; all other kernels keep to Vec, whose width does.
+// As wide as the processor can, for everything that stays in its lane: elementwise functions, and
+// sums of matrix products, where a lane is an element of the product. Its width changes no bit.
+// Sums across lanes are of Vec on all of these processors: their bits depend on the width.
 #if defined(__AVX512F__)
 constexpr int kWideLanes = 16;
 typedef float Wide __attribute__((vector_size(4 * kWideLanes)));
@@ -63,7 +70,11 @@ inline void WideStoreFirst(float* p, Wide v, int count) {
   _mm512_mask_storeu_ps(p, FirstLanes(count), v);
 }
 inline Wide WideSplat(float x) { return _mm512_set1_ps(x); }
-inline Wide WideFma(Wide a, Wide b, Wide c) { return _mm512_fmadd_ps(a, b, c); }
+inline Wide Fma(Wide a, Wide b, Wide c) { return _mm512_fmadd_ps(a, b, c); }
+inline Wide Sqrt(Wide x) {
+  // all lanes; GCC 12 warns of its own _mm512_sqrt_ps
+  return _mm512_maskz_sqrt_ps(static_cast<__mmask16>(0xffff), x);
+}
 // x where gate > 0, else 0
 inline Wide WideGate(Wide gate, Wide x) {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(gate, Wide{}, _CMP_GT_OQ), x);
@@ -77,7 +88,6 @@ inline void WideStore(float* p, Wide v) { Store(p, v); }
 inline Wide WideLoadFirst(const float* p, int count) { return LoadFirst(p, count); }
 inline void WideStoreFirst(float* p, Wide v, int count) { StoreFirst(p, v, count); }
 inline Wide WideSplat(float x) { return Splat(x); }
-inline Wide WideFma(Wide a, Wide b, Wide c) { return Fma(a, b, c); }
 inline Wide WideGate(Wide gate, Wide x) { return gate > 0.0F ? x : Wide{}; }
 #endif
 
@@ -92,12 +102,32 @@ inline Vec Sqrt(Vec x) {
 #endif
 }
 
-inline Vec Select(IntVec mask, Vec yes, Vec no) { return mask ? yes : no; }
-inline Vec Max(Vec a, Vec b) { return Select(a > b, a, b); }
-inline Vec Min(Vec a, Vec b) { return Select(a < b, a, b); }
-inline Vec AsFloat(IntVec bits) { return reinterpret_cast<Vec>(bits); }
-inline IntVec AsInt(Vec x) { return reinterpret_cast<IntVec>(x); }
-inline Vec Abs(Vec x) { return AsFloat(AsInt(x) & 0x7fffffff); }
+// The functions below take a Vec or a Wide.
+
+template <typename V>
+inline V Select(IntOf<V> mask, V yes, V no) {
+  return mask ? yes : no;
+}
+template <typename V>
+inline V Max(V a, V b) {
+  return Select(a > b, a, b);
+}
+template <typename V>
+inline V Min(V a, V b) {
+  return Select(a < b, a, b);
+}
+template <typename V>
+inline V AsFloat(IntOf<V> bits) {
+  return reinterpret_cast<V>(bits);
+}
+template <typename V>
+inline IntOf<V> AsInt(V x) {
+  return reinterpret_cast<IntOf<V>>(x);
+}
+template <typename V>
+inline V Abs(V x) {
+  return AsFloat<V>(AsInt(x) & 0x7fffffff);
+}
 
 inline Vec Reverse(Vec v) {
 #if defined(__AVX2__) && defined(__FMA__)
@@ -117,56 +147,59 @@ inline float Sum(Vec v) {
 }
 
 // exp for |x| <= 87, saturated beyond: x = n ln 2 + r, polynomial in r.
-inline Vec Exp(Vec x) {
-  x = Min(Splat(87.0F), Max(Splat(-87.0F), x));
-  const Vec magic = Splat(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
-  const Vec n = (x * Splat(1.44269504F) + magic) - magic;
-  Vec r = Fma(n, Splat(-0.693359375F), x);
-  r = Fma(n, Splat(2.12194440e-4F), r);
-  Vec p = Splat(1.9875691500e-4F);
-  p = Fma(p, r, Splat(1.3981999507e-3F));
-  p = Fma(p, r, Splat(8.3334519073e-3F));
-  p = Fma(p, r, Splat(4.1665795894e-2F));
-  p = Fma(p, r, Splat(1.6666665459e-1F));
-  p = Fma(p, r, Splat(5.0000001201e-1F));
-  const Vec y = Fma(p, r * r, r) + 1.0F;
-  const IntVec exponent = __builtin_convertvector(n, IntVec);
-  return y * AsFloat((exponent + 127) << 23);
+template <typename V>
+inline V Exp(V x) {
+  x = Min(Splat<V>(87.0F), Max(Splat<V>(-87.0F), x));
+  const V magic = Splat<V>(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const V n = (x * Splat<V>(1.44269504F) + magic) - magic;
+  V r = Fma(n, Splat<V>(-0.693359375F), x);
+  r = Fma(n, Splat<V>(2.12194440e-4F), r);
+  V p = Splat<V>(1.9875691500e-4F);
+  p = Fma(p, r, Splat<V>(1.3981999507e-3F));
+  p = Fma(p, r, Splat<V>(8.3334519073e-3F));
+  p = Fma(p, r, Splat<V>(4.1665795894e-2F));
+  p = Fma(p, r, Splat<V>(1.6666665459e-1F));
+  p = Fma(p, r, Splat<V>(5.0000001201e-1F));
+  const V y = Fma(p, r * r, r) + 1.0F;
+  const IntOf<V> exponent = __builtin_convertvector(n, IntOf<V>);
+  return y * AsFloat<V>((exponent + 127) << 23);
 }
 
 // log of a positive normal number: x = m 2^e with m in [sqrt(1/2), sqrt(2)), polynomial in m - 1.
-inline Vec Log(Vec x) {
-  const IntVec bits = AsInt(x);
-  const IntVec e = (bits - 0x3f3504f3) >> 23;
-  const Vec m = AsFloat(bits - (e << 23)) - 1.0F;
-  const Vec exponent = __builtin_convertvector(e, Vec);
-  Vec p = Splat(7.0376836292e-2F);
-  p = Fma(p, m, Splat(-1.1514610310e-1F));
-  p = Fma(p, m, Splat(1.1676998740e-1F));
-  p = Fma(p, m, Splat(-1.2420140846e-1F));
-  p = Fma(p, m, Splat(1.4249322787e-1F));
-  p = Fma(p, m, Splat(-1.6668057665e-1F));
-  p = Fma(p, m, Splat(2.0000714765e-1F));
-  p = Fma(p, m, Splat(-2.4999993993e-1F));
-  p = Fma(p, m, Splat(3.3333331174e-1F));
-  const Vec square = m * m;
-  Vec y = p * m * square;
-  y = Fma(exponent, Splat(-2.12194440e-4F), y);
-  y = Fma(square, Splat(-0.5F), y);
-  return Fma(exponent, Splat(0.693359375F), m + y);
+template <typename V>
+inline V Log(V x) {
+  const IntOf<V> bits = AsInt(x);
+  const IntOf<V> e = (bits - 0x3f3504f3) >> 23;
+  const V m = AsFloat<V>(bits - (e << 23)) - 1.0F;
+  const V exponent = __builtin_convertvector(e, V);
+  V p = Splat<V>(7.0376836292e-2F);
+  p = Fma(p, m, Splat<V>(-1.1514610310e-1F));
+  p = Fma(p, m, Splat<V>(1.1676998740e-1F));
+  p = Fma(p, m, Splat<V>(-1.2420140846e-1F));
+  p = Fma(p, m, Splat<V>(1.4249322787e-1F));
+  p = Fma(p, m, Splat<V>(-1.6668057665e-1F));
+  p = Fma(p, m, Splat<V>(2.0000714765e-1F));
+  p = Fma(p, m, Splat<V>(-2.4999993993e-1F));
+  p = Fma(p, m, Splat<V>(3.3333331174e-1F));
+  const V square = m * m;
+  V y = p * m * square;
+  y = Fma(exponent, Splat<V>(-2.12194440e-4F), y);
+  y = Fma(square, Splat<V>(-0.5F), y);
+  return Fma(exponent, Splat<V>(0.693359375F), m + y);
 }
 
-inline Vec Tanh(Vec x) {
-  const Vec size = Abs(x);
-  const Vec far = 1.0F - 2.0F / (Exp(size + size) + 1.0F);
-  const Vec signed_far = AsFloat(AsInt(far) | (AsInt(x) & static_cast<std::int32_t>(0x80000000U)));
-  const Vec z = x * x;
-  Vec p = Splat(-5.70498872745e-3F);
-  p = Fma(p, z, Splat(2.06390887954e-2F));
-  p = Fma(p, z, Splat(-5.37397155531e-2F));
-  p = Fma(p, z, Splat(1.33314422036e-1F));
-  p = Fma(p, z, Splat(-3.33332819422e-1F));
-  const Vec near = Fma(p * z, x, x);
+template <typename V>
+inline V Tanh(V x) {
+  const V size = Abs(x);
+  const V far = 1.0F - 2.0F / (Exp(size + size) + 1.0F);
+  const V signed_far = AsFloat<V>(AsInt(far) | (AsInt(x) & static_cast<std::int32_t>(0x80000000U)));
+  const V z = x * x;
+  V p = Splat<V>(-5.70498872745e-3F);
+  p = Fma(p, z, Splat<V>(2.06390887954e-2F));
+  p = Fma(p, z, Splat<V>(-5.37397155531e-2F));
+  p = Fma(p, z, Splat<V>(1.33314422036e-1F));
+  p = Fma(p, z, Splat<V>(-3.33332819422e-1F));
+  const V near = Fma(p * z, x, x);
   return Select(size > 0.625F, signed_far, near);
 }
 
@@ -188,8 +221,8 @@ inline void SinCosPi(Vec t, Vec* sin, Vec* cos) {
   const IntVec odd = (q & 1) != 0;
   const IntVec sin_sign = (q & 2) << 30;
   const IntVec cos_sign = ((q + 1) & 2) << 30;
-  *sin = AsFloat(AsInt(Select(odd, c, s)) ^ sin_sign);
-  *cos = AsFloat(AsInt(Select(odd, s, c)) ^ cos_sign);
+  *sin = AsFloat<Vec>(AsInt(Select(odd, c, s)) ^ sin_sign);
+  *cos = AsFloat<Vec>(AsInt(Select(odd, s, c)) ^ cos_sign);
 }
 
 }  // namespace
