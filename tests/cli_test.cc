@@ -78,6 +78,8 @@ TEST_F(CliTest, ListsAreJsonToo) {
   EXPECT_EQ(hopper.at("discrete"), false);
   EXPECT_NE(std::ranges::find(envs, hopper), envs.end());
   ExpectUserError("envs hopper --json --measure 1", "--measure");
+  ExpectUserError("pretrain --updates -1", "--updates");
+  ExpectUserError("pretrain --compare uvfa,uvfa", "names 'uvfa' twice");
   const auto agents = nlohmann::json::parse(Run("agents --json").out);
   EXPECT_TRUE(std::ranges::any_of(agents, [](const auto& agent) {
     return agent.at("id") == "msrl" && agent.at("over") == "sac";

@@ -29,6 +29,11 @@ class CommandTest : public ::testing::Test {
   void SetUp() override { std::filesystem::create_directory(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
+  static Arguments With(Arguments arguments, const Arguments& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
   // The exit code, or minus the signal; `prepare` runs in the child before the command does.
   int Run(
       const Arguments& arguments, const std::function<void()>& prepare = [] {}) {

@@ -732,7 +732,7 @@ TEST_F(RunCommandTest, PretrainingThatIsKilledEndsWithTheSameFile) {
 
   // other options do not go on with it
   const pid_t child = Start(pretrain("value-branch", "other.safetensors", "1000000"));
-  while (!fs::exists(folder_ / "other.safetensors.work/mixed-0.safetensors")) {
+  while (!fs::exists(folder_ / "other.safetensors.work/mixed-0.work.safetensors")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_LT(std::chrono::steady_clock::now() - started, std::chrono::minutes(4)) << Err();
   }

@@ -563,6 +563,7 @@ settings = { hidden_width = 4 }
   EXPECT_NE(Out().find("reacher-sparse: seed 0, agent sac"), std::string::npos) << Out();
   ExpectMistake({"play", "hopper", "--agent", run}, "was trained in reacher, where it sees");
   ExpectMistake({"play", run, "--agent", run}, "here is a run with its own");
+  ExpectMistake({"play", run, "--policy", "still"}, "here its agent plays");
   ExpectMistake({"report", Path("out"), "--clips"}, "give --html FILE too");
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -20,6 +21,18 @@ struct CollectArguments : OptionList {
   CollectOptions& options = Fields(CollectOptions());
 };
 
+// What is kept of a collection with other options is not thrown away for this one.
+void RequireSameCollection(const std::filesystem::path& work, const CollectOptions& options) {
+  const std::string own = options.Fingerprint();
+  for (const auto& entry : std::filesystem::directory_iterator(work)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(kWorkEpisodes) || name.starts_with(own)) continue;
+    throw UserError(StrCat(work.string(),
+                           " holds what a collection with other options has done so far: continue "
+                           "that one, or remove it to begin anew"));
+  }
+}
+
 void RunCollect(CollectArguments& arguments, const Program& program) {
   if (!arguments.out.ends_with(".h5") && !arguments.out.ends_with(".hdf5")) {
     throw UserError(StrCat("--out must be named .h5 or .hdf5, got '", arguments.out, "'"));
@@ -27,6 +40,7 @@ void RunCollect(CollectArguments& arguments, const Program& program) {
   const std::string work_path = arguments.out + ".work";
   RequireResultWritable(arguments.out, work_path, arguments.replace());
   const WorkFolder work(work_path);
+  RequireSameCollection(work_path, arguments.options);
   arguments.options.work = work.path();
   ProgressLine line("collect");
   const EpisodeFile file =

@@ -43,6 +43,10 @@ void RunImport(const ImportOptions& options, const Program& /*program*/) {
     }
     RequireWritable(path, options.replace());
   }
+  if (std::filesystem::weakly_canonical(options.out) ==
+      std::filesystem::weakly_canonical(options.held_out)) {
+    throw UserError("--out and --held-out are the same file");
+  }
   EpisodeFile all = ReadForeignEpisodes(options.data, ReadDatasetMap(options.map));
   if (!options.held_out.empty() && all.episodes.size() < 2) {
     throw UserError(StrCat(options.data, " has one episode: there is none to hold out"));

@@ -13,6 +13,7 @@
 #include "msrl/core/segment.h"
 #include "msrl/datasets/trajectory_file.h"
 #include "msrl/files/npy.h"
+#include "msrl/report/tables.h"
 
 namespace msrl::cli {
 namespace {
@@ -142,7 +143,7 @@ void PrintRegressions(const SegmentMatrix& matrix) {
 }
 
 void PrintText(const Trajectory& trajectory, const SegmentMatrix& matrix, bool show_matrix) {
-  fmt::print("trajectory {}\n  horizon {}\n", trajectory.name, matrix.Horizon());
+  fmt::print("trajectory {}\n  horizon {}\n", report::Printable(trajectory.name), matrix.Horizon());
   const Eigen::MatrixXd shown = WithoutRounding(matrix);
   PrintTotals(*matrix.lift(), shown);
   PrintBlockNorms(*matrix.lift(), shown);

@@ -96,11 +96,13 @@ void PrintMeasured(Env& env, const char* name, const EnvsOptions& options,
     }
     *result.successes += env.Success().value_or(false) ? 1 : 0;
   }
+  const std::string success =
+      env.spec().has_success ? fmt::format(", success {:.3f}", result.SuccessRate()) : "";
   fmt::print(
       "  measured {:<12} {:.2f} +- {:.2f} (standard deviation; standard error {:.2f}), "
-      "{:.1f} steps, success {:.3f}\n",
+      "{:.1f} steps{}\n",
       name, result.MeanReturn(), result.StdReturn(),
-      result.StdReturn() / std::sqrt(options.episodes), result.MeanLength(), result.SuccessRate());
+      result.StdReturn() / std::sqrt(options.episodes), result.MeanLength(), success);
 }
 
 void Measure(Env& env, const EnvsOptions& options) {

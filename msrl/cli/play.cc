@@ -30,9 +30,9 @@ struct PlayOptions : OptionList {
   std::uint64_t& seed = Option<std::uint64_t>("--seed", "Seed of the episode", 0);
   int& steps =
       Option("--steps", "At most so many steps (default: whole episode)", 0, CLI::PositiveNumber);
-  std::string& policy =
-      Option<std::string>("--policy", "Without a run: random, still or expert", "random",  // a word
-                          CLI::IsMember({"random", "still", "expert"}));                   // a word
+  std::string& policy = Option<std::string>(
+      "--policy", "Without a run: random, still or expert (random)", "",  // a word
+      CLI::IsMember({"random", "still", "expert"}));                      // a word
   std::vector<std::string>& settings = Repeated("--set", "key=value: an option of the environment");
   double& fps = Option("--fps",
                        "Frames per second, at most one per step (default: 30 of simulated time; 10 "
@@ -40,6 +40,7 @@ struct PlayOptions : OptionList {
                        0.0, CLI::Range(0.1, 1000.0));
   std::string& size = Text("--size", "Width and height in pixels", "640x480");
   bool& sketch = Flag("--sketch", "Draw a sketch, without OpenGL");
+  Replace replace = ReplaceFlag();
 };
 
 // As BeginEpisode, of a policy that needs no learning.
@@ -78,7 +79,7 @@ void RequireSameSizes(const RunSpec& trained, const std::string& id,
 void RunPlay(const PlayOptions& options, const Program& program) {
   const ImageSize size = ParseImageSize(options.size);
   std::string id = options.what;
-  std::string who = "policy " + options.policy;
+  std::string who = "policy " + (options.policy.empty() ? "random" : options.policy);  // a word
   std::vector<std::string> settings = options.settings;
   std::unique_ptr<Agent> agent;
   const bool is_run = std::filesystem::exists(std::filesystem::path(options.what) / "run.json");
@@ -86,6 +87,7 @@ void RunPlay(const PlayOptions& options, const Program& program) {
     throw UserError("--agent says whose agent plays an environment; here is a run with its own");
   }
   if (is_run || !options.agent.empty()) {
+    if (!options.policy.empty()) throw UserError("--policy is without a run: here its agent plays");
     const RunDirectory run = RunDirectory::OpenForReading(is_run ? options.what : options.agent);
     who = "agent " + run.spec().agent;
     if (is_run) {
@@ -104,7 +106,7 @@ void RunPlay(const PlayOptions& options, const Program& program) {
   std::unique_ptr<VideoWriter> video;
   std::unique_ptr<View> view;
   if (!options.video.empty()) {
-    video = MakeVideoWriter(options.video, size, pace.frames_per_second);
+    video = MakeVideoWriter(options.video, size, pace.frames_per_second, options.replace());
     view = MakeView(*env, size, options.sketch, program);
   }
 
@@ -137,7 +139,7 @@ void RunPlay(const PlayOptions& options, const Program& program) {
 
 void AddPlay(CLI::App& app, const Program& program) {
   CLI::App* command = AddCommand(app, program, "play", "Play one episode and film it", RunPlay);
-  for (const char* name : {"--seed", "--policy", "--size"}) {
+  for (const char* name : {"--seed", "--size"}) {
     command->get_option(name)->capture_default_str();
   }
 }

@@ -41,7 +41,7 @@ struct PretrainOptions : OptionList {
       Option<std::uint64_t>("--data-seed", "Without --data: their seed (0)", 0);
   int& critic_steps = Option(
       "--critic-steps", "Without --data and with target=critic: training steps per family (20000)",
-      CollectOptions{}.critic_steps);
+      CollectOptions{}.critic_steps, CLI::PositiveNumber);
   std::vector<std::string>& rows = Option<std::vector<std::string>>(
       "--rows", "Rows of the table: sources, mixed; all if not said", {});
   std::string& objective = Text("--objective", "paper | shape (default paper)");
@@ -49,7 +49,7 @@ struct PretrainOptions : OptionList {
       Text("--control", "shuffled | unaligned | last-state | observation-only | identity");
   std::vector<std::string>& settings =
       Repeated("--set", "key=value; with --compare for all kinds that know it, or KIND.key=value");
-  int& updates = Option("--updates", "Gradient steps", -1);
+  int& updates = Option("--updates", "Gradient steps", -1, CLI::NonNegativeNumber);
   int& seeds = Option("--seeds", "Number of seeds (1)", 1);
   std::uint64_t& first_seed = Option<std::uint64_t>("--first-seed", "The first of them (0)", 0);
   std::string& out =
@@ -105,7 +105,7 @@ class SourceCommand {
     collect.critic_steps = options_.critic_steps;
     collect.episodes =
         std::max(1, split == Split::kTrain ? options_.episodes : options_.episodes / 4);
-    const fs::path kept = work_path_ / (collect.Fingerprint() + ".h5");
+    const fs::path kept = work_path_ / StrCat(collect.Fingerprint(), kWorkEpisodes);
     const bool keep = !work_path_.empty();
     if (keep && fs::exists(kept)) return ReadEpisodes(kept);
     collect.work = work_path_;
@@ -125,7 +125,7 @@ class SourceCommand {
                         const std::function<void(double share)>& progress) const {
     PretrainingOptions how;
     if (!work_path_.empty()) {
-      how.checkpoint = work_path_ / fmt::format("{}-{}.safetensors", name, job.seed);
+      how.checkpoint = work_path_ / StrCat(name, "-", job.seed, kWorkTensors);
       how.stop = StopRequested;
     }
     how.checkpoint_seconds = options_.checkpoint_seconds;
@@ -325,8 +325,9 @@ class CompareCommand : SourceCommand {
   }
 
   void Run() {
-    const bool begun = !work_path_.empty() && fs::exists(work_path_);
-    if (!begun && !options_.record.empty()) RequireWritable(options_.record, options_.replace());
+    if (!options_.record.empty()) {
+      RequireResultWritable(options_.record, work_path_, options_.replace());
+    }
     work_.emplace(work_path_);
     const EpisodeFile train = Load(options_.data, Split::kTrain);
     const EpisodeFile held_out = Load(options_.held_out, Split::kHeldOut);
@@ -349,7 +350,7 @@ class CompareCommand : SourceCommand {
       }
     }
     const std::string json = ToJson(kinds_, train_hash, held_out_hash) + "\n";
-    if (!options_.record.empty()) WriteFileAtomically(options_.record, json);
+    if (!options_.record.empty()) WriteResult(options_.record, json, options_.replace());
     if (options_.json) {
       fmt::print("{}", json);
     } else {
@@ -368,6 +369,9 @@ class CompareCommand : SourceCommand {
       if (all && Knows(entry, "target")) kinds_.push_back({&entry, {}, 0, {}});
     }
     for (const std::string& name : options_.compare) {
+      if (std::ranges::count(options_.compare, name) > 1) {
+        throw UserError(StrCat("--compare names '", name, "' twice"));
+      }
       if (!all) kinds_.push_back({&registries_.pretrainers.Find(name), {}, 0, {}});
     }
   }

@@ -136,7 +136,8 @@ void Print(const Ledger& ledger) {
   if (left && workers > 0) {
     fmt::print("\nabout {} left with {} at work\n", Duration(*left), workers);
   } else if (workers == 0 && !driver) {
-    fmt::print("\nnobody is at work; continue with: {}\n", ledger.plan().command);
+    fmt::print("\nnobody is at work; continue with: {}{}\n", ledger.plan().command,
+               FailureList(ledger).empty() ? "" : " --retry");
   }
 }
 

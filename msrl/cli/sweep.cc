@@ -272,10 +272,12 @@ void AddSweep(CLI::App& app, const Program& program) {
   CLI::App* command =
       AddCommand(app, program, "sweep",
                  "Environments x methods x seeds, resumable (docs/sweeps.md)", RunSweep);
-  command->footer(
-      "SPEC is a file, or a preset: smoke, quick, lab, paper. The same command continues where it\n"
-      "was stopped or killed: finished runs are kept, others continue from their checkpoints.\n"
-      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command continues.");
+  command->footer(StrCat(
+      "SPEC is a file, or a preset: ", fmt::format("{}", fmt::join(Presets(program), ", ")),
+      ".\nThe same command continues where it was stopped or killed: finished runs are kept, "
+      "others\n"
+      "continue from their checkpoints.\n"
+      "Exit codes: 0 all runs finished, 3 some failed, 75 stopped; the same command continues."));
 }
 
 }  // namespace msrl::cli

@@ -9,14 +9,12 @@
 #include "msrl/run/stop_signal.h"
 
 namespace msrl::cli {
-namespace {
-constexpr const char* kLockFile = "lock";
-}  // namespace
 
 WorkFolder::WorkFolder(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.empty()) return;
+  if (!path_.has_filename()) path_ = path_.parent_path();  // "work/"
   MakeFolder(path_);
-  lease_.emplace(path_ / kLockFile, path_.string() + " is being worked in by", LeaseOf::kFolder);
+  lease_.emplace(path_ / kWorkLock, path_.string() + " is being worked in by", LeaseOf::kFolder);
   InstallStopSignals();
 }
 
@@ -24,10 +22,10 @@ WorkFolder::~WorkFolder() {
   std::error_code ignored;
   if (path_.empty() || !std::filesystem::exists(path_, ignored)) return;
   for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
-    if (entry.path().filename() != kLockFile) return;
+    if (entry.path().filename() != kWorkLock) return;
   }
   try {
-    RemoveFolder(path_);
+    RemoveWorkFolder(path_);
   } catch (const UserError&) {
     // an empty folder does no harm
   }
@@ -39,7 +37,7 @@ void WorkFolder::Stop() const {
 }
 
 void WorkFolder::Remove() const {
-  if (!path_.empty()) RemoveFolder(path_);
+  if (!path_.empty()) RemoveWorkFolder(path_);
 }
 
 void RequireResultWritable(const std::filesystem::path& path, const std::filesystem::path& work,

@@ -24,7 +24,7 @@ class WorkFolder {
   const std::filesystem::path& path() const { return path_; }
   // Says how to go on, and ends the command.
   [[noreturn]] void Stop() const;
-  // With all files in it.
+  // With all that was kept in it; what others put there stays.
   void Remove() const;
 
  private:

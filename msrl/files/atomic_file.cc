@@ -260,16 +260,26 @@ void MakeFolder(const fs::path& path) {
   }
 }
 
-void RemoveFolder(const fs::path& path) {
+bool IsWorkFile(std::string_view name) {
+  return name == kWorkLock || IsTemporaryName(name) || name.ends_with(kWorkEpisodes) ||
+         name.ends_with(kWorkTensors);
+}
+
+void RemoveWorkFolder(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   const auto [parent, name] = Split(path);
   const Folder folder(path);
   for (const std::string& file : folder.Names()) {
+    if (!IsWorkFile(file)) continue;
     const std::optional<mode_t> mode = ModeOf(folder, file);
     if (mode && !S_ISDIR(*mode)) folder.Remove(file);
   }
-  if (Files().Remove(Folder(parent).fd(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOTEMPTY) {
+  // a folder with something else in it, ".", or a link to one
+  const auto stays = [](int cause) {
+    return cause == ENOTEMPTY || cause == EINVAL || cause == ENOTDIR;
+  };
+  if (Files().Remove(Folder(parent).fd(), name.c_str(), AT_REMOVEDIR) != 0 && !stays(errno)) {
     FailIo("remove", path);
   }
 }

@@ -105,9 +105,15 @@ void RequireWritable(const std::filesystem::path& path, Existing existing);
 
 // With its parents, all on the disk. UserError if it cannot be made.
 void MakeFolder(const std::filesystem::path& path);
-// With the files in it, if there is one. Folders in it were made by others: they stay, and so does
-// it.
-void RemoveFolder(const std::filesystem::path& path);
+// What is kept of work in progress has names with these endings, in folders of work.
+inline constexpr std::string_view kWorkEpisodes = ".work.h5";
+inline constexpr std::string_view kWorkTensors = ".work.safetensors";
+inline constexpr std::string_view kWorkLock = "lock";
+bool IsWorkFile(std::string_view name);
+
+// With its files of work, if there is one. Whatever else is in it was put there by others: it
+// stays, and so does the folder.
+void RemoveWorkFolder(const std::filesystem::path& path);
 
 // A file that grows at its end. What was appended is in the file, though not yet on the disk,
 // when Append returns; a failed Append leaves the file as it was and is a UserError.

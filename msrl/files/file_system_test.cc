@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "msrl/files/atomic_file.h"
@@ -102,7 +103,7 @@ TEST_F(FileSystemTest, AFileIsOldOrNewWhereverACallFails) {
 }
 
 TEST_F(FileSystemTest, ShortAndInterruptedCallsAreNotNoticed) {
-  const fs::path file = folder_ / "below" / "file";
+  const fs::path file = folder_ / "below" / "file.work.h5";
   for (const Fault fault : {Fault::kShort, Fault::kInterrupted}) {
     AtEveryCall(
         fault,
@@ -115,7 +116,7 @@ TEST_F(FileSystemTest, ShortAndInterruptedCallsAreNotNoticed) {
           grown.Append("second");
           grown.Sync();
           EXPECT_EQ(ReadWholeFile(folder_ / "grown", 100), "first second");
-          RemoveFolder(file.parent_path());
+          RemoveWorkFolder(file.parent_path());
         },
         [&](bool failed) {
           EXPECT_FALSE(failed);
@@ -207,16 +208,27 @@ TEST_F(FileSystemTest, NewFoldersReachTheDiskWithTheirParents) {
   EXPECT_EQ(disk.at("a/c/d/file"), kNew);
 }
 
-TEST_F(FileSystemTest, FoldersOfOthersAreNotRemoved) {
-  MakeFolder(folder_ / "work" / "of others");
-  WriteFileAtomically(folder_ / "work" / "ours", kNew);
-  RemoveFolder(folder_ / "work");
-  EXPECT_FALSE(fs::exists(folder_ / "work" / "ours"));
-  EXPECT_TRUE(fs::exists(folder_ / "work" / "of others"));
-  fs::remove(folder_ / "work" / "of others");
-  RemoveFolder(folder_ / "work");
-  EXPECT_FALSE(fs::exists(folder_ / "work"));
-  RemoveFolder(folder_ / "work");
+TEST_F(FileSystemTest, OnlyWorkIsRemovedFromAFolderOfWork) {
+  const fs::path work = folder_ / "work";
+  MakeFolder(work / "of others.work.h5");
+  for (const char* ours : {"lock", "a-0.work.h5", "mixed-0.work.safetensors", ".msrl-tmp-1-2"}) {
+    WriteFileAtomically(work / ours, kNew);
+  }
+  for (const char* theirs : {"thesis.tex", "mixed-0.safetensors", "a.h5"}) {
+    WriteFileAtomically(work / theirs, kNew);
+  }
+  fs::create_directory_symlink(work, folder_ / "link");
+  RemoveWorkFolder(folder_ / "link");
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(work)) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"of others.work.h5", "thesis.tex", "mixed-0.safetensors",
+                                         "a.h5"}));
+  RemoveWorkFolder(work);
+  EXPECT_TRUE(fs::exists(work / "thesis.tex"));
+  for (const std::string& name : left) fs::remove(work / name);
+  RemoveWorkFolder(work);
+  EXPECT_FALSE(fs::exists(work));
+  RemoveWorkFolder(work);
 }
 
 }  // namespace

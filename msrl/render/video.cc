@@ -237,9 +237,10 @@ class FrameWriter : public VideoWriter {
 }  // namespace
 
 std::unique_ptr<VideoWriter> MakeVideoWriter(const std::filesystem::path& path, ImageSize size,
-                                             double frames_per_second) {
+                                             double frames_per_second, Existing existing) {
   MSRL_CHECK(frames_per_second > 0.0, frames_per_second, " frames per second");
   if (path.extension() == ".mp4" || path.extension() == ".gif") {
+    RequireWritable(path, existing);
     return std::make_unique<FfmpegWriter>(path, size, frames_per_second);
   }
   if (path.empty() || (path.has_extension() && !fs::is_directory(path))) {

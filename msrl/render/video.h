@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "msrl/files/atomic_file.h"
 #include "msrl/render/image.h"
 
 namespace msrl {
@@ -27,9 +28,10 @@ class VideoWriter {
 // A folder (it exists, ends in '/' or has no extension): frame_00000.png and so on, each written
 // whole; made if it is missing.
 // UserError that says what to do: another extension, no ffmpeg, a folder that cannot be written or
-// holds frames already.
+// holds frames already, a film that is there and may not be replaced.
 std::unique_ptr<VideoWriter> MakeVideoWriter(const std::filesystem::path& path, ImageSize size,
-                                             double frames_per_second);
+                                             double frames_per_second,
+                                             Existing existing = Existing::kReplace);
 
 }  // namespace msrl
 

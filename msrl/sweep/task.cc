@@ -66,7 +66,7 @@ class TaskRunner {
     const EpisodeFile data = Collect(collect, registries_.envs, registries_.agents,
                                      [this](std::string_view, int, int) { GoOn(); });
     WriteEpisodes(file, data);
-    RemoveFolder(collect.work);
+    RemoveWorkFolder(collect.work);
     options_.say(StrCat(file.string(), ": ", data.episodes.size(), " episodes, contents ",
                         data.ContentHash()));
   }

@@ -99,7 +99,7 @@ class Parts {
 
  private:
   std::filesystem::path PathOf(std::size_t first) const {
-    return work_ / StrCat(name_, "-", first, ".h5");
+    return work_ / StrCat(name_, "-", first, kWorkEpisodes);
   }
 
   std::filesystem::path work_;
@@ -125,7 +125,7 @@ void RequireValid(const CollectOptions& options, const EnvRegistry& envs,
   for (const std::string& setting : options.settings) {
     const std::string family = setting.substr(0, setting.find('.'));
     if (family == setting || std::find(sources.begin(), sources.end(), family) == sources.end()) {
-      throw UserError(StrCat("'", setting, "' does not begin with a source and a point",
+      throw UserError(StrCat("'", setting, "' does not begin with one of the sources and a point",
                              DidYouMean(family, sources)));
     }
     const std::string_view key = std::string_view(setting).substr(family.size() + 1);

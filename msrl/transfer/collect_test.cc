@@ -172,9 +172,10 @@ TEST(Collect, Mistakes) {
   EXPECT_NE(error([](CollectOptions& o) { o.episodes = 0; }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.dead_slots = 2.0; }), "no error");
   EXPECT_NE(error([](CollectOptions& o) { o.settings = {"point-rooms"}; }), "no error");
-  EXPECT_EQ(error([](CollectOptions& o) { o.settings = {"point-room.detour=true"}; }),
-            "'point-room.detour=true' does not begin with a source and a point; did you mean "
-            "'point-rooms'?");
+  EXPECT_EQ(
+      error([](CollectOptions& o) { o.settings = {"point-room.detour=true"}; }),
+      "'point-room.detour=true' does not begin with one of the sources and a point; did you mean "
+      "'point-rooms'?");
   EXPECT_NE(
       error([](CollectOptions& o) { o.settings = {"point-rooms.detuor=true"}; }).find("detour"),
       std::string::npos);

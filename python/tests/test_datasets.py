@@ -46,8 +46,12 @@ def test_a_dataset_of_minari_becomes_a_library(datasets: Path, tmp_path: Path) -
             collector.reset()
     theirs = collector.create_dataset(dataset_id="pendulum/random-v0")
     ours, held_out = tmp_path / "pendulum.h5", tmp_path / "held-out.h5"
-    print(msrl_command("dataset", "import", str(datasets / "pendulum/random-v0"), "--map",
-                       str(tmp_path / "map.toml"), "--out", str(ours), "--held-out", str(held_out)))
+    importing = ("dataset", "import", str(datasets / "pendulum/random-v0"), "--map",
+                 str(tmp_path / "map.toml"), "--out", str(ours), "--held-out")
+    with pytest.raises(subprocess.CalledProcessError):
+        msrl_command(*importing, str(tmp_path / "datasets" / ".." / ours.name))
+    assert not ours.exists()
+    print(msrl_command(*importing, str(held_out)))
 
     read = [*msrl.read_dataset(ours).episodes, *msrl.read_dataset(held_out).episodes]
     kept = [episode for k, episode in enumerate(theirs) if k % 5 != 1]

@@ -204,6 +204,57 @@ TEST_F(AttackTest, WhatIsThereIsNotReplaced) {
   EXPECT_FALSE(fs::exists(folder_ / "result.h5.work"));
 }
 
+TEST_F(AttackTest, AFolderOfWorkKeepsWhatOthersPutThere) {
+  const Arguments collect{"collect", "--episodes", "8", "--targets", "mc"};
+  ASSERT_EQ(Run(With(collect, {"--out", At("data.h5")})), 0) << Err();
+  ASSERT_EQ(Run(With(collect, {"--out", At("held.h5"), "--split", "held-out"})), 0) << Err();
+  const Arguments pretrain{"pretrain",  "--data", At("data.h5"), "--held-out", At("held.h5"),
+                           "--updates", "2",      "--set",       "target=mc"};
+  const auto spill = [this](const std::string& work) {
+    fs::create_directories(folder_ / work);
+    Spill(folder_ / work / "thesis.tex", "years of work");
+    Spill(folder_ / work / "mixed-0.safetensors", "an artefact");
+  };
+  const auto expect_all = [this](const std::string& work) {
+    EXPECT_EQ(Slurp(folder_ / work / "thesis.tex"), "years of work");
+    EXPECT_EQ(Slurp(folder_ / work / "mixed-0.safetensors"), "an artefact");
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / work), fs::directory_iterator()), 2);
+  };
+  const Arguments small{"--rows", "mixed", "--set", "width=8", "--set", "batch=4"};
+  spill("notes");
+  ASSERT_EQ(
+      Run(With(With(pretrain, small), {"--out", At("b.safetensors"), "--work", At("notes/")})), 0)
+      << Err();
+  expect_all("notes");
+  fs::create_directory_symlink(folder_ / "notes", folder_ / "link");
+  ASSERT_EQ(Run(With(With(pretrain, small), {"--out", At("c.safetensors"), "--work", At("link")})),
+            0)
+      << Err();
+  expect_all("notes");
+  spill("d.h5.work");
+  ASSERT_EQ(Run(With(collect, {"--out", At("d.h5")})), 0) << Err();
+  expect_all("d.h5.work");
+  // work on something else is not thrown away
+  Spill(folder_ / "d.h5.work" / "0123456789abcdef-0.work.h5", "hours of work");
+  ExpectMistake(With(collect, {"--out", At("d.h5"), "--force"}),
+                "what a collection with other options has done so far");
+  EXPECT_EQ(Slurp(folder_ / "d.h5.work" / "0123456789abcdef-0.work.h5"), "hours of work");
+  // nor does a folder that is there let a comparison replace its record
+  Spill(folder_ / "notes.json", "precious");
+  ExpectMistake(With(pretrain, {"--compare", "uvfa", "--set", "windows=1", "--record",
+                                At("notes.json"), "--work", At("notes")}),
+                "notes.json is there already; --force replaces it");
+  EXPECT_EQ(Slurp(folder_ / "notes.json"), "precious");
+}
+
+TEST_F(AttackTest, AFilmReplacesOnlyByForce) {
+  Spill(folder_ / "film.gif", "precious");
+  const Arguments play{"play", "reacher", "--video", At("film.gif"), "--steps",
+                       "2",    "--size",  "64x48",   "--sketch"};
+  ExpectMistake(play, "film.gif is there already; --force replaces it");
+  EXPECT_EQ(Slurp(folder_ / "film.gif"), "precious");
+}
+
 TEST_F(AttackTest, RunsAndSweepsAreNotReachedThroughLinks) {
   Train("run");
   Spill(folder_ / "victim", "precious");

@@ -279,6 +279,11 @@ void Msrl::JudgeBranch() {
     const double natural = predictor.distance_amplitude;
     model_->SetDistance(wanted > 0.0 && natural > 0.0 ? wanted / natural : 1.0);
   }
+  const SourceRole source = settings_.source;
+  if (!took_over_ && (source == SourceRole::kReversed || source == SourceRole::kConstant)) {
+    notice_ +=
+        StrCat(", source=", EnumName(source), " changes nothing: no branch was taken over (init)");
+  }
   if (!took_over_ || predictor.amplitude == 0.0) return;
 
   const double limit = settings_.max_amplitude;
