@@ -359,6 +359,16 @@ TEST_F(SweepCommandTest, DamagedRecordsAreReportedAndTheOthersUsed) {
   const Json status = Status("out");
   EXPECT_EQ(status["runs"]["finished"], kRuns - 1);
   EXPECT_EQ(status["runs"]["damaged"], 1);
+  // and figures that somebody has changed
+  const fs::path evals = folder_ / "out/rooms/random/100/evals.jsonl";
+  const std::string figures = Slurp(evals);
+  std::ofstream(evals, std::ios::app) << ' ';
+  EXPECT_EQ(Run(Sweep("out")), 3) << Err();
+  EXPECT_NE(Out().find("changed after the run had finished: evals.jsonl"), std::string::npos)
+      << Out();
+  EXPECT_EQ(Status("out")["runs"]["damaged"], 2);
+  std::ofstream(evals) << figures;
+  EXPECT_EQ(Status("out")["runs"]["damaged"], 1);
   // its own plan too
   Write("out/sweep.json", "{");
   ExpectMistake(Sweep("out"), "sweep.json is damaged");

@@ -4,10 +4,26 @@
 
 #include "msrl/core/check.h"
 #include "msrl/core/parse.h"
+#include "msrl/run/manifest.h"
 
 namespace msrl {
 namespace {
 using State = TaskEntry::State;
+
+// Figures of a finished run count only if they are those that it wrote.
+void NoteChanges(const std::filesystem::path& run, RunRecord& record) {
+  if (record.state != RunState::kFinished) return;
+  try {
+    const std::vector<std::string> changed = ChangedRecords(run);
+    if (changed.empty()) return;
+    record.message =
+        StrCat(DescribeChanges(changed), ": restore them, or remove the run to make it again");
+  } catch (const UserError& problem) {
+    record.message = problem.what();
+  }
+  record.state = RunState::kDamaged;
+}
+
 }  // namespace
 
 SweepSelection SweepSelection::Parse(std::string_view text, const SweepPlan& plan) {
@@ -70,6 +86,7 @@ void Ledger::Read(TaskEntry& entry) const {
     }
   } else {
     entry.record = ReadRunRecord(directory_.File(path));
+    NoteChanges(directory_.File(path), entry.record);
     const RunState state = entry.record.state;
     if (state == RunState::kFailed || state == RunState::kDamaged) {
       entry.state = State::kFailed;
