@@ -4,7 +4,7 @@
 The page marks where each stands:
   <!-- scores -->               mean return of a run's evaluations, by method and task
   <!-- success -->              success in the last evaluation
-  <!-- gains: A>B C>D ... -->   how far method A is ahead of B, by task
+  <!-- gains: A>B C>D ... -->   how far method A is ahead of B, by task; from runs.csv if the report has no such pair
 and each ends with <!-- end -->. Runs and gains of these tasks of the folders MORE join those of FOLDER."""
 import collections
 import csv
@@ -12,6 +12,8 @@ import math
 import pathlib
 import re
 import sys
+from random import Random
+from statistics import fmean
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)
@@ -58,8 +60,33 @@ def by_method(column):
                  [[f"`{method}`", *(cell(method, task) for task in tasks)] for method in methods])
 
 
+def paired(a, b):
+    """Rows as in gains.csv for two methods that the report does not compare: differences of scores by seed, intervals by bootstrap."""
+    scores = {(row["env"], row["method"], row["seed"]): float(row["few_shot_auc"])
+              for row in rows("runs.csv") if row["state"] == "finished"}
+    random = Random(0)
+    by_seed = collections.defaultdict(list)
+
+    def row(env, values):
+        means = sorted(fmean(random.choices(values, k=len(values))) for _ in range(10000))
+        return {"env": env, "a": a, "b": b, "gain": fmean(values), "low": means[250], "high": means[9749],
+                "wins": sum(value > 0 for value in values), "pairs": len(values)}
+
+    made = []
+    for env in dict.fromkeys(env for env, _, _ in scores):
+        seeds = [seed for e, m, seed in scores if (e, m) == (env, a) and (env, b, seed) in scores]
+        for seed in seeds:
+            by_seed[seed].append(scores[env, a, seed] - scores[env, b, seed])
+        if len(seeds) > 1:
+            made.append(row(env, [by_seed[seed][-1] for seed in seeds]))
+    return [*made, row("all", [fmean(values) for values in by_seed.values()])]
+
+
 def gains(pairs):
     found = {(row["env"], row["a"], row["b"]): row for row in rows("gains.csv")}
+    for a, b in pairs:
+        if not any(key[1:] == (a, b) for key in found):
+            found.update({(row["env"], a, b): row for row in paired(a, b)})
     tasks = [task for task in dict.fromkeys(env for env, _, _ in found) if task != "all"]
     if len(folders) == 1:
         tasks.append("all")
